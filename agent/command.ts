@@ -29,7 +29,7 @@ interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
 }
 
 const RING_MIB_DEFAULT = 16;
-/** Maximum ring size: the kernel requires a power of two below 4 GiB, and does not round. */
+/** Maximum size of the ring, in MiB. The kernel accepts only powers of two below 4 GiB. */
 const RING_MIB_MAX = 2048;
 
 const RING_MEBIBYTES = integer(

@@ -44,7 +44,8 @@ const SNAPSHOT_REST_TIMES = 200;
  */
 const SNAPSHOT_REST_MS_MAX = 1000;
 /**
- * Minimum pause per call or request found. Their list is written at every change, so a long list is written less often.
+ * Minimum pause per call or request that a snapshot found. All of them are written at every change, so a long list is
+ * written less often.
  */
 const SNAPSHOT_MS_EACH = 1;
 /** Above this number of pending bytes, as in a flood, snapshots are delayed: they are slow on a busy machine. */
@@ -132,8 +133,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
 
   /**
    * Finds the calls and requests in progress and the number of bytes in the rings. Reads the clock first. So every
-   * event that began at least `foundNs` before this time is drained, in the rings or in progress, even if this loop is
-   * delayed.
+   * event that began at least `foundNs` before that reading is drained, in the rings or in progress, even if this loop
+   * is delayed.
    */
   function takeSnapshot(): RingBacklog {
     const before = process.threadCpuUsage();

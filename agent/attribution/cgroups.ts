@@ -28,7 +28,7 @@ export interface CgroupSource {
   root: string;
 }
 
-/** Chooses the most informative hierarchy: a v1 controller's (memory or pids) if v1 is in use, otherwise v2. */
+/** Chooses the most informative hierarchy: that of a v1 controller (memory or pids) if v1 is in use, otherwise v2. */
 export function findCgroups(
   mountPoint = '/sys/fs/cgroup',
   own = readFileSync('/proc/self/cgroup', 'utf8'),
@@ -72,7 +72,8 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   }
 
   /**
-   * Returns the cgroup path of process `pid`. Compares the inode, because the process may have moved to another cgroup.
+   * Returns the path of the cgroup if process `pid` is in it, which the inode shows; undefined if the process has moved
+   * to another cgroup.
    */
   function askProcess(cgroupId: number, pid: number): string | undefined {
     const path = readProcessPath(pid);

@@ -21,9 +21,7 @@ export interface ContextDefinition {
   scope: number;
   /** Id of the enclosing context; 0: none. */
   outer_context_id: number;
-  /**
-   * Number of the user's or cgroup's share that the definition counts against: see current_share() of bpf/budget.bpf.h.
-   */
+  /** Number of the user or cgroup that caused the definition: see current_share() of bpf/budget.bpf.h. */
   share: number;
 }
 
@@ -68,13 +66,13 @@ export interface Contexts extends OwnerLookup {
   define(definition: ContextDefinition, text: string): void;
   end(contextId: number, timeNs: number): void;
   /**
-   * Ends all contexts at `timeNs`. Called when the ends of some contexts after `timeNs` were lost, so it is unknown
+   * Ends all contexts at `timeNs`. Called after a loss of messages that end contexts: since `timeNs`, it is unknown
    * which contexts have ended.
    */
   endAll(timeNs: number): void;
   /**
-   * Notes that a marker was lost that may have named a service: its writer is unknown or trusted. The service would
-   * also apply to processes that inherit the marker.
+   * Notes the loss of a marker that may have named a service, because its writer is unknown or trusted. The service
+   * would also apply to processes that inherit the marker.
    */
   noteLostMarker(): void;
   /** Lookup without loss counts, for calls in progress. Their missing contexts are counted when the calls end. */
@@ -116,9 +114,9 @@ export const QUALITY_SHARED = ATTRIBUTION_QUALITIES.indexOf('shared');
 export const INHERITED_FLAGS = CONTEXT_FLAGS.CONTEXT_INHERITED_PROCESS | CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD;
 
 /**
- * Contexts with these flags stop applying when they end. Otherwise a pool's thread would keep its creator's context
- * forever, and a process made in a request could outlive the request. A thread may also have passed its request to
- * another thread, which answers it.
+ * A context with these flags no longer applies to events after its end. Otherwise a pool's thread would keep its
+ * creator's context forever, and a process that outlives its request would keep the request's context. A thread may
+ * also have passed its request to another thread, which answers it.
  */
 export const BY_REFERENCE = CONTEXT_FLAGS.CONTEXT_INHERITED_THREAD | CONTEXT_FLAGS.CONTEXT_HTTP;
 

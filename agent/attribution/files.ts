@@ -4,8 +4,8 @@ import type { FileKind } from '../../bpf/schema/owner.ts';
 import { createReferenceTable } from './reference_table.ts';
 
 /**
- * Maximum number of files in the table. The kernel side defines each file in use again every second. So a forgotten
- * file returns, and the file's id in the recording is renewed.
+ * Maximum number of files in the table. Every second, the kernel side defines all files in use again. So a file that
+ * was dropped returns to the table, with a new id in the recording.
  */
 const FILES_MAX = 1 << 15;
 /**

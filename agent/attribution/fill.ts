@@ -30,7 +30,7 @@ export interface ReferenceTables {
    * container or unit.
    */
   internCgroupService(cgroupId: number): number;
-  /** Whether the filter lets a request name `owner` as an owner of its data: see `wantsDataOwner`. */
+  /** Whether the filter lets a request name `owner` as an owner of the request's data: see `wantsDataOwner`. */
   wantsDataOwner(owner: Process, label: string | null | undefined): boolean;
   internName(text: string): number;
   oldestIds: { readonly name: number };
@@ -136,8 +136,8 @@ export const fillQueuers: Filler = ({ columns: [service, context] }, { block, re
 };
 
 /**
- * Fills the columns of the owner. Runs after fillServices: a service that a context names replaces the service of the
- * process, except one that an operator's rule named.
+ * Fills the columns of the owner. Runs after fillServices, because a service that a context names replaces the service
+ * of the process. Only a service that an operator's rule named stays.
  */
 export const fillOwners: Filler = ({ layout, columns }, { block }, { contexts, processes }) => {
   const [ids, sources, qualities] = columns.map(({ name }) => block.columns.get(name)!) as [

@@ -43,8 +43,9 @@ interface Shares {
   bytes: number[];
   /** Whether several spans were merged into one owner, which then names no span. */
   hasSpans: boolean;
-  /** Whether part of the data has no owner, or an owner that the filter hides; and the bytes of that part. */
+  /** Whether part of the data has no owner, or an owner that the filter hides. */
   hasNobodys: boolean;
+  /** Size of that part of the data. */
   nobodysBytes: number;
 }
 

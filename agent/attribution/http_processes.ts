@@ -88,8 +88,8 @@ const GO_MAGIC = Buffer.from('\xff Go buildinf:', 'latin1');
 const DATA_BYTES_MAX = 1 << 20;
 
 /**
- * Whether process `pid` runs a Go program; undefined if the program's file cannot be read or is not a 64-bit ELF file,
- * because a 32-bit program may be a Go program, too.
+ * Whether process `pid` runs a Go program; undefined if that is unknown, because the program's file cannot be read or
+ * is not a 64-bit ELF file.
  */
 export function isGoProgram(pid: number): boolean | undefined {
   let file: number | undefined;
@@ -104,7 +104,9 @@ export function isGoProgram(pid: number): boolean | undefined {
   }
 }
 
-/** Also searches the data, because packers remove the sections. */
+/**
+ * Returns whether the file has Go's build information: in its section or, because packers remove sections, in the data.
+ */
 function hasBuildInfo(elf: Elf): boolean | undefined {
   const names = elf.readSectionNames();
   if (!names) return undefined;

@@ -33,7 +33,7 @@ export function isTransactionId(text: string): boolean {
   return text !== '.' && text !== '..';
 }
 
-/** Returns undefined if the value is malformed. */
+/** Parses a W3C `traceparent`; returns undefined if it is malformed. */
 export function parseTraceParent(value: string): { traceId: string; spanId: string } | undefined {
   const [, traceId, spanId] = traceParentPattern.exec(value) ?? [];
   return isTraceId(traceId ?? '') && spanIdPattern.test(spanId ?? '')
@@ -41,7 +41,10 @@ export function parseTraceParent(value: string): { traceId: string; spanId: stri
     : undefined;
 }
 
-/** Returns null if the line is no marker. If a key is repeated, its last value counts; unknown keys are ignored. */
+/**
+ * Parses a line; returns null if it is no marker. If a key is repeated, its last value counts; unknown keys are
+ * ignored.
+ */
 export function parseMarker(line: string): Marker | null {
   const marker: Marker = { transactionId: null, traceId: null, spanId: null, service: null, badFields: 0 };
   const words = line.replace(/\n$/, '').split(' ');

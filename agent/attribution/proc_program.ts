@@ -28,7 +28,9 @@ export interface RunningProgram {
   stackStart: number;
 }
 
-/** Returns undefined if the process has ended, or runs another program than `running`. */
+/**
+ * Reads the program of a process. Returns undefined if the process has ended, or runs another program than `running`.
+ */
 export function readProcessProgram(pid: number, running?: RunningProgram): Program | undefined {
   try {
     const program: Program = {

@@ -21,7 +21,7 @@ export interface ProcessDefinition {
   kernel_thread: number;
   exec_id: number;
   stack_start: number;
-  /** Number of the user's or cgroup's share that the definition counts against. */
+  /** Number of the user or cgroup that caused the definition. */
   share: number;
 }
 
@@ -45,9 +45,7 @@ export interface Process {
   executable: string;
   isNamedByRule: boolean;
   running: RunningProgram;
-  /**
-   * Number of the user's or cgroup's share that the definition counts against: see current_share() of bpf/budget.bpf.h.
-   */
+  /** Number of the user or cgroup that caused the definition: see current_share() of bpf/budget.bpf.h. */
   share: number;
 }
 
@@ -163,7 +161,7 @@ export function createProcesses(options: ProcessesOptions): Processes {
         serviceId: 0,
         own,
         isKernelThread,
-        // Keeps the previous value, so that consider() notices if a process that was unwanted is wanted from now on.
+        // Keeps the previous value, so that consider() notices when an unwanted process becomes wanted.
         isWanted: processes.get(process_id)?.isWanted ?? true,
         isListed: true,
         cgroupPath,

@@ -29,7 +29,7 @@ export interface Programs {
    * short.
    */
   define(definition: ProgramDefinition, args: string, environment: string): void;
-  /** Returns undefined if the program's definition was lost or dropped. */
+  /** Returns the program; undefined if its definition was lost or dropped. */
   get(programId: number): Program | undefined;
 }
 

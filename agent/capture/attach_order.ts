@@ -1,8 +1,8 @@
 /** Determines the order in which the programs are attached. */
 
 /**
- * Pairs of programs: one sees the end of a call, a request or a commit, the other sees its beginning. The first is
- * attached first, so that every beginning that is seen has an end that is seen, too.
+ * Pairs of programs: the first sees the end of a call, a request or a commit, the second its beginning. The first is
+ * attached first, so that no end is missed after its beginning was seen.
  */
 export const ENDS_FIRST: readonly (readonly [end: string, beginning: string])[] = [
   // Calls.

@@ -1,7 +1,7 @@
 /**
  * Finds the calls and block requests in progress, which have begun and not ended. `takeSnapshot` runs before a drain of
- * the rings. After the drain, `settle` passes the calls and requests of the snapshot that no drained event ends to the
- * writer, resolved like events:
+ * the rings. After the drain, `settle` leaves out the calls and requests of the snapshot that a drained event ends, and
+ * passes the others to the writer, resolved like events:
  *
  *   snapshot -> [ a, b, c ]   drain -> b has ended   settle -> [ a, c ]
  *
@@ -47,8 +47,8 @@ export const YOUNG_NS = 1_000_000;
 export const WAIT_MAX_NS = 600e9;
 
 /**
- * Maximum time since the issue of a request during which its bios may still be listed: the BPF program adds the request
- * before it removes the bios.
+ * Time after the issue of a request during which its bios may still be listed: the BPF program adds the request before
+ * it removes the bios.
  */
 const ISSUING_NS_MAX = 1e9;
 
@@ -73,9 +73,9 @@ const SECTOR_BYTES = 512;
 
 export interface InProgress {
   /**
-   * Finds the calls and requests in progress; `nowNs` is CLOCK_BOOTTIME. Calls and requests younger than `listedNs` are
-   * only counted, without names, because the filter may not accept them. Returns `found`, the number of calls and
-   * requests, and `foundNs`, their minimum age.
+   * Finds the calls and requests in progress; `nowNs` is CLOCK_BOOTTIME. Those younger than `listedNs` are only
+   * counted, without names, because the filter may reject them. Returns `found`, the number of calls and requests, and
+   * `foundNs`: younger calls and requests are not included.
    */
   takeSnapshot(nowNs: number, listedNs?: number): { found: number; foundNs: number };
   /** Removes the calls and requests whose ends are among the decoded events. */

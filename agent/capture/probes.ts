@@ -195,8 +195,8 @@ export function isRun(section: string): boolean {
 }
 
 /**
- * Maximum number of classes. With this many classes, a class of the largest map has only a few elements; the ring has
- * room for a thousand.
+ * Maximum number of classes that the elements of a map are divided into. A class of the largest map then has only a few
+ * elements; the ring has room for a thousand.
  */
 const CLASSES_MAX = 1 << 16;
 
@@ -237,14 +237,14 @@ function createMapLister(object: BpfObject): (program: string) => Uint8Array {
 }
 
 const PAGE_BYTES = 4096;
-/** Number of pages in 512 MiB, for which the maps take some 18 MB. */
+/** Minimum capacity of the map of dirty pages: 512 MiB. The maps then take some 18 MB. */
 const DIRTY_PAGES_MIN = 1 << 17;
-/** Number of pages in 4 GiB, for which the maps take some 145 MB. */
+/** Maximum capacity of the map of dirty pages: 4 GiB. The maps then take some 145 MB. */
 const DIRTY_PAGES_MAX = 1 << 20;
 /**
- * The map has room for a twentieth of the memory. The kernel begins to write back only when a tenth of the available
- * memory is dirty (vm.dirty_background_ratio). On a host with that many dirty pages, the pages that were written to
- * longest ago lose their owners.
+ * Divisor of the memory: between these bounds, the map has room for a twentieth of the pages. The kernel begins to
+ * write back only when a tenth of the available memory is dirty (vm.dirty_background_ratio). On a host with that many
+ * dirty pages, the pages with the oldest writes lose their owners.
  */
 const DIRTY_SHARE = 20;
 
@@ -254,7 +254,7 @@ function computeDirtyPagesMax(): number {
   return Math.min(DIRTY_PAGES_MAX, Math.max(DIRTY_PAGES_MIN, pages));
 }
 
-/** Writes entries of struct http_process to `map`: bpf/http_process.bpf.h. */
+/** Creates functions that add and remove entries (struct http_process) of `map`: bpf/http_process.bpf.h. */
 export function createRequestReading(map: BpfMap): RequestReading {
   const encodeKey = (pid: number) => new Uint8Array(Uint32Array.of(pid).buffer);
   return {
@@ -271,7 +271,7 @@ export function createRequestReading(map: BpfMap): RequestReading {
 
 type WatchThreads = (program: RunningProgram, place: ThreadLocal) => void;
 
-/** Writes entries of struct otel_process to `map`, by thread group: bpf/otel.bpf.h. */
+/** Creates a function that adds entries (struct otel_process) to `map`, by thread group: bpf/otel.bpf.h. */
 function createThreadWatcher(map: BpfMap, inUse: BpfMap): WatchThreads {
   return ({ pid, startNs, execId }, place) => {
     const moduleId = place.mode === 'static' ? 0 : place.moduleId;

@@ -1,12 +1,12 @@
-/** Reads from `process_losses` of bpf/kreplay.bpf.h which processes lost markers and names of files. */
+/** Reads which processes lost markers and names of files, from the map `process_losses` of bpf/kreplay.bpf.h. */
 import type { BpfMap } from 'libbpf-ts';
 import { createLostServices, type LostByService } from '../attribution/lost_services.ts';
 import type { Processes } from '../attribution/processes.ts';
 
 export interface ProcessLosses {
   /**
-   * Divides the definitions lost since the last call among services; the keys are record types. `counts` has all new
-   * losses by record type, including the losses in the map. It must be read before this call.
+   * Returns the definitions lost since the last call by record type, divided among services. `counts` has all new
+   * losses by record type, including the losses in the map, and must be read before this call.
    */
   take(counts: ReadonlyMap<number, number>): Map<number, LostByService>;
 }

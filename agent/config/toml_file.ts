@@ -73,7 +73,7 @@ function toTomlValue(path: string, node: AST.TOMLContentNode): TomlValue | undef
       value: toTomlValue(path, item),
       place: toSourceLocation(path, item),
     }));
-    // An empty list replaces a table in a list: both are rejected, because the items must be texts or numbers.
+    // A table in a list becomes an empty list: both are rejected, because the items must be texts or numbers.
     return {
       kind: 'list',
       items: items.map(({ value, place }) => ({ value: value ?? { kind: 'list', items: [] }, place })),

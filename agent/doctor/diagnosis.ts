@@ -179,7 +179,7 @@ export function readMemoryLimit(
 }
 
 /**
- * Limits from this number on mean that there is no limit: v1 then reports a number larger than the memory of any
+ * A limit of at least this size means that there is no limit: v1 then reports a number larger than the memory of any
  * machine. The effective limit of a cgroup is the smallest among its own limit and the limits of its ancestors.
  */
 const NO_LIMIT_FROM = 2 ** 60;
@@ -263,7 +263,7 @@ function findClockThreads(): ClockThread[] {
 
 const readProcessName = (folder: string) => readFileIfPresent(`${folder}/comm`).trim();
 
-/** Returns an empty text if the file cannot be read, as when the process has ended. */
+/** Reads a file. Returns an empty text if that fails, for example because the process has ended. */
 function readFileIfPresent(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -9,7 +9,8 @@ import { chooseRetentionLimits, type RetentionFlags } from '../retention_options
 import type { Check } from './check.ts';
 
 /**
- * Size of an event under a busy write load, in bytes. Once a recording has EVENTS_MIN events, its own average is used.
+ * Assumed size of an event in bytes, as under a busy write load. Once a recording has EVENTS_MIN events, its own
+ * average is used.
  */
 const EVENT_BYTES = 11;
 const EVENTS_MIN = 100_000;

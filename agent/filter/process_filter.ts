@@ -46,7 +46,7 @@ export interface DataOwner {
 
 /**
  * Whether a request may name `owner` as a writer of its data, when the filter has accepted the request. `label` is the
- * service that the owner's label names: null if the label names none, undefined without a label.
+ * service that the owner's label names; null if the label names no service, undefined if the owner has no label.
  */
 export function wantsDataOwner(settings: FilterSettings, owner: DataOwner, label: string | null | undefined): boolean {
   if (!owner.isListed) return false;
@@ -54,7 +54,7 @@ export function wantsDataOwner(settings: FilterSettings, owner: DataOwner, label
   return owner.isWanted && !(settings.onlyLabelled && label === undefined);
 }
 
-/** Whether the filter rejects any process; otherwise, no process needs to be checked. */
+/** Whether the filter may reject processes, so that each process must be checked. */
 export function asksForProcesses({ services, cgroups }: FilterSettings): boolean {
   return [services, cgroups].some(({ only, except }) => only.size > 0 || except.size > 0);
 }

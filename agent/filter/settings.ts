@@ -8,8 +8,8 @@ import { parseDuration } from '../../daemon/base/duration.ts';
 import { AgentError } from '../process/errors.ts';
 
 /**
- * Names of a filter's lists. If a list's `only` has items, events of all other items are left out. `except` takes
- * precedence over `only`.
+ * Names of a filter's lists. If a list's `only` has items, only events that match one of them are recorded. `except`
+ * takes precedence over `only`.
  */
 export const LISTS = ['pids', 'comms', 'services', 'cgroups'] as const;
 

@@ -76,8 +76,8 @@ const HEADER = 'x-transaction-id';
  * Returns middleware for Express, Connect and similar frameworks, to be placed in front of the handlers that it should
  * label. The middleware runs the rest of a request in the transaction that the request's header names, with the trace
  * of the W3C `traceparent`. A request with neither is not labelled; values that are too long or malformed are ignored.
- * The transaction ends when the response is closed. Later work, and a library's callback of another context, need a
- * `transaction()` of their own.
+ * The transaction ends when the response is closed. Later work, and callbacks that a library runs in another context,
+ * need a `transaction()` of their own.
  *
  * Clients choose these headers: take them only from clients that you trust.
  */
@@ -88,8 +88,8 @@ export function expressMiddleware({ header = HEADER }: RequestOptions = {}) {
 }
 
 /**
- * Returns middleware like `expressMiddleware`, for Koa. Data that Koa sends after all middleware is outside the
- * transaction.
+ * Returns middleware like `expressMiddleware`, for Koa. The transaction does not include data that Koa sends when all
+ * middleware has run.
  */
 export function koaMiddleware({ header = HEADER }: RequestOptions = {}) {
   const name = header.toLowerCase();

@@ -128,8 +128,8 @@ export function createTransactions(write: MarkerOutput): Transactions {
   }
 
   /**
-   * Schedules the sweep in a context that belongs to no transaction of a second copy of this package. Otherwise, the
-   * two copies would schedule sweeps forever.
+   * Schedules the sweep outside the transactions of a second copy of this package. Otherwise, the two copies would
+   * schedule sweeps forever.
    */
   function scheduleSweep(): void {
     const count = ownedCount;

@@ -18,7 +18,7 @@ export class AgentError extends UserError {
  */
 export const HOST_UNFIT_EXIT_CODE = 77;
 
-/** An error that means that this host lacks something that recording needs. */
+/** The error for a host that lacks something that recording needs. */
 export class UnfitHostError extends AgentError {
   override readonly exitCode = HOST_UNFIT_EXIT_CODE;
   /** The message without the advice to run `kreplay doctor`, which prints this text itself. */

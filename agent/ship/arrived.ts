@@ -1,5 +1,5 @@
 /**
- * Queries which events a server has although they are no longer in the recording. An insert whose answer was lost may
+ * Asks a server which events it has of those that were removed from the recording. An insert whose answer was lost may
  * have been executed, so removed events are lost only if the server does not have them.
  */
 import type { Connection } from '../clickhouse/connection/connection.ts';
@@ -8,7 +8,7 @@ import { ServerError } from '../clickhouse/connection/server_error.ts';
 import { identifier, type Sql, sql, text } from '../clickhouse/statements/sql.ts';
 import type { SealedSegment } from '../recording/read/sealed_segments.ts';
 
-/** Selects the events with the numbers [from, end) that began from `fromNs` to `toNs`. */
+/** The events to ask about: their numbers are in [from, end), and they began from `fromNs` to `toNs`. */
 export interface Sought {
   from: number;
   end: number;
@@ -95,8 +95,8 @@ export async function askListed(
 const NO_RIGHT = 497;
 
 /**
- * Returns undefined if the account has no right to query, like an account of an older schema. All events then count as
- * lost.
+ * Returns the first row; undefined if the account has no right to query, like an account of an older schema. All events
+ * then count as lost.
  */
 async function readFirstRow<const Own extends Shape>(
   connection: Connection,

@@ -179,15 +179,15 @@ async function run(flags: ShipFlags): Promise<void> {
   report(progress);
 }
 
-/** Returns undefined if the compression depends on the server's version. */
+/** Returns the compression; undefined if it depends on the server's version. */
 function chooseShipCompression(chosen: ShipFlags['compression'], urls: readonly string[]): Compression | undefined {
   if (chosen !== 'auto') return chosen;
   return urls.every((url) => isLoopback(parseReplicaUrl(url).host)) ? 'none' : undefined;
 }
 
 /**
- * Opens the metrics socket of a service. A command that ends is not scraped and needs none. Throws a UserError if the
- * folder cannot be made.
+ * Opens the metrics socket of a service. A command that ends after its work needs none, because nothing scrapes it.
+ * Throws a UserError if the folder cannot be made.
  */
 function reportSocket(folder: string, progress: ShipProgress, log: Logger): ReportSocket {
   makeStateFolder(folder);

@@ -40,11 +40,12 @@ const SPAN_NS_MAX = BigInt(HOURS_MAX - 1) * HOUR_NS;
 /** Maximum number of segments in a group: a quiet node has many small segments, whose entries are read quickly. */
 const SEGMENTS_MAX = 4096;
 
-/**
- * Number of events in the first group, before the size of its rows for other tables is known. Those rows stay in memory
- * until the events of the group have arrived.
- */
+/** Smallest limit on the number of events in a group; also the limit for the first group. */
 const EVENTS_MIN = 4096;
+/**
+ * Intended size of a group's rows for other tables. These rows stay in memory until the events of the group have
+ * arrived.
+ */
 const BESIDE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface GroupSizes {
@@ -68,7 +69,10 @@ export function groupSizes(eventsMax: number): GroupSizes {
   };
 }
 
-/** Returns the group that begins with the number `from`; undefined if no segment from there on is sealed yet. */
+/**
+ * Returns the group that begins with the number `from`; undefined while no segment with this or a larger number is
+ * sealed.
+ */
 export function chooseNextGroup(
   reader: SealedReader,
   from: number,
@@ -120,7 +124,10 @@ export interface NumberGap {
   toNs: bigint;
 }
 
-/** Returns the ranges of numbers in the group, from `settled` on, that are in none of its segments. */
+/**
+ * Returns the ranges of numbers that the group includes but none of its segments has. Numbers below `settled` are left
+ * out.
+ */
 export function findHoles({ from, end, segments }: SegmentGroup, settled: number): { from: number; end: number }[] {
   const holes: { from: number; end: number }[] = [];
   let next = Math.max(from, settled);
@@ -132,10 +139,10 @@ export function findHoles({ from, end, segments }: SegmentGroup, settled: number
 }
 
 /**
- * Returns one gap for all numbers in the group, from `settled` on, that are in none of its segments. The gap's times
- * are those of the neighbouring segments; at the ends of the group, `beforeNs` and `nowNs`. There is only one gap,
- * because retention may remove more segments before the group is sent again: a larger gap then replaces the reported
- * gap.
+ * Returns one gap for all numbers, `settled` or larger, that the group includes but none of its segments has. The gap
+ * extends to the events of the neighbouring segments; at the ends of the group, to `beforeNs` and `nowNs`. There is
+ * only one gap, because retention may remove more segments before the group is sent again: a larger gap then replaces
+ * the reported gap.
  */
 export function findGap(
   { from, end, segments }: SegmentGroup,

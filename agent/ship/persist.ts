@@ -43,8 +43,8 @@ export interface Persisting {
 }
 
 /**
- * Runs `work` until it succeeds. Throws the signal's reason when the signal aborts, an error that is neither a
- * ServerError nor a PositionError, and any error once the patience ends.
+ * Runs `work` until it succeeds. At once, rethrows an error that is neither a ServerError nor a PositionError; rethrows
+ * any error once the patience ends. Throws the signal's reason when the signal aborts.
  */
 export async function persist<Result>(
   { patience, progress, log, signal }: Persisting,

@@ -47,7 +47,9 @@ const POSITION = z.object({
   group: z.object({ from: NUMBER, end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable(),
   /** A group that was being sent when the position was rewound. Parts of it may have arrived, too. */
   begun: z.object({ end: NUMBER, minNs: TIME.optional(), maxNs: TIME.optional() }).nullable().default(null),
-  /** Numbers up to which events were acknowledged in the last 15 minutes, each with the time of the acknowledgement. */
+  /**
+   * Events below `number` were acknowledged before `atMs`, all others at `atMs` or later. Covers the last 15 minutes.
+   */
   acknowledged: z.array(z.object({ atMs: NUMBER, number: NUMBER })),
   /** Start time of each server that accepted events, as the server reports it, in milliseconds since the epoch. */
   servers: z.record(z.string(), NUMBER),
@@ -57,7 +59,7 @@ export type ShippingPosition = z.infer<typeof POSITION>;
 
 /** Events that were acknowledged within this time may be lost if the server's machine loses power. */
 const REMEMBERED_MS = 15 * 60_000;
-/** Minimum interval between the numbers in `acknowledged`. */
+/** Minimum interval between two entries of `acknowledged`. */
 const REMEMBER_EVERY_MS = 10_000;
 
 export function createPosition(
@@ -88,7 +90,7 @@ export function createPosition(
 export function advancePosition(position: ShippingPosition, end: number, nowMs: number): ShippingPosition {
   const recent = position.acknowledged.filter(({ atMs }) => nowMs - atMs < REMEMBERED_MS && atMs <= nowMs);
   const isDue = nowMs - (recent.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= REMEMBER_EVERY_MS;
-  // The events of this group, from `number` on, are acknowledged only now; later groups are acknowledged later.
+  // This group begins with the event `number`, so all events below that were acknowledged earlier.
   const acknowledged = isDue ? [...recent, { atMs: nowMs, number: position.number }] : recent;
   const begun = position.begun && position.begun.end > end ? position.begun : null;
   return { ...position, number: end, settled: Math.max(position.settled, end), group: null, begun, acknowledged };

@@ -58,8 +58,8 @@ async function openRecording({ once, signal, log }: ShipperOptions, path: string
 }
 
 /**
- * Returns the position in this recording: the stored position, or the beginning if there is no stored position or it is
- * in a recording that this recording has replaced.
+ * Returns the stored position if it is in this recording. Otherwise returns the beginning of this recording, which is
+ * new or has replaced the recording of the stored position.
  */
 async function preparePosition(
   options: ShipperOptions,

@@ -103,11 +103,9 @@ export interface NodeState {
   machineId: string;
   claim: string;
   createdNs: bigint;
-  /**
-   * The latest time at which a writer is known to have been active, and the time at which it ended; 0 if it has not
-   * ended.
-   */
+  /** The latest time at which a writer is known to have been active. */
   aliveNs: bigint;
+  /** The time at which the last writer ended; 0 if it has not ended. */
   endedNs: bigint;
   shippedNumber: number;
   /** All events that began before this time have arrived, or are in progress. */
@@ -116,7 +114,7 @@ export interface NodeState {
   backlog: number;
   clockOffsetNs: bigint;
   clockUncertaintyNs: bigint;
-  /** Calls and requests that were in progress when all events before `aliveNs` were recorded or in progress. */
+  /** Calls and requests in progress. All other events that began before `aliveNs` are recorded. */
   unended: UnendedLists;
 }
 

@@ -48,7 +48,7 @@ export interface Elf {
   findExportedTlsSymbol(name: string): TlsSymbol | undefined;
   readTlsRelocations(): Generator<TlsRelocation, void>;
   /**
-   * Returns an empty list if the file has no section headers, which programs do not need to run; undefined if reading
+   * Returns an empty list if the file has no section headers, because a program runs without them; undefined if reading
    * fails.
    */
   readSectionNames(): string[] | undefined;
@@ -138,7 +138,7 @@ export function createFileReader(file: number): ReadAt {
   };
 }
 
-/** Returns undefined if the file is not a 64-bit x86 ELF file. */
+/** Reads the headers of an ELF file. Returns undefined if it is not a 64-bit x86 ELF file. */
 export function readElf(read: ReadAt): Elf | undefined {
   const header = read(0, HEADER_SIZE);
   if (!header || !isElf(header)) return undefined;
@@ -228,8 +228,8 @@ function readSectionNames(read: ReadAt, header: DataView): string[] | undefined 
 }
 
 /**
- * Maps each tag of the dynamic section to its value. A repeated tag gets its last value; the tags that are used here
- * must not be repeated.
+ * Maps each tag of the dynamic section to its value. A repeated tag gets its last value; ELF does not allow the tags
+ * that are used here to be repeated.
  */
 function readDynamic(read: ReadAt, segments: readonly ProgramSegment[]): Map<number, number> {
   const entries = new Map<number, number>();
@@ -261,7 +261,7 @@ function findExportedTlsSymbol(read: ReadAddress, dynamic: Dynamic, name: string
   return { value: readU64(symbol, 8), size: readU64(symbol, 16) };
 }
 
-/** Returns undefined if the name is longer than NAME_BYTES_MAX, and so longer than every name that is searched for. */
+/** Reads the name of a symbol. Returns undefined for a name longer than NAME_BYTES_MAX; searched names are shorter. */
 function readSymbolName(read: ReadAddress, dynamic: Dynamic, index: number): string | undefined {
   const nameAt = read((dynamic.get(DT_SYMTAB) ?? Number.NaN) + index * SYMBOL_SIZE, 4)?.getUint32(0, true);
   const address = (dynamic.get(DT_STRTAB) ?? Number.NaN) + (nameAt ?? Number.NaN);

@@ -36,7 +36,7 @@ export interface ThreadLocalResolver {
 
 /** Maximum number of modules. A browser or a .NET process has a few hundred. */
 const MODULES_MAX = 1024;
-/** Maximum number of bytes read from all files of a process. A file without thread-local variables takes about 3000. */
+/** Maximum number of bytes read from all files of a process. A file without thread-local variables takes about 3 kB. */
 const BYTES_MAX = 16 << 20;
 
 /** A mapped file with code: a program or a library. */
@@ -111,8 +111,7 @@ function selectModules(mappings: readonly Mapping[], executable: string | undefi
 type Settled = ThreadLocalAccess | FileProblem | 'not_exported';
 
 /**
- * Uses the first module that has the variable. The modules are in the dynamic linker's search order, as far as the
- * mappings show that order.
+ * Uses the first module that has the variable. The order of the modules approximates the dynamic linker's search order.
  */
 function findAccessByDefiners(files: ModuleFiles, { pid, modules, memory, budget, isLocal }: Search): Settled {
   let settled: Settled = 'not_exported';
@@ -128,7 +127,7 @@ function findAccessByDefiners(files: ModuleFiles, { pid, modules, memory, budget
   return settled;
 }
 
-/** Returns undefined if the module does not have the variable. */
+/** Locates the variable in a module; returns undefined if the module does not have the variable. */
 function findThreadLocalAccess(
   elf: Elf,
   { mapping, isProgram }: Module,

@@ -53,8 +53,8 @@ function readHexId(bytes: Buffer, from: number, to: number): string | null {
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Decodes the attributes, up to an incomplete one. If a key is repeated, the last attribute counts, even if it is
- * unusable.
+ * Decodes the attributes. Stops at an incomplete attribute. If a key is repeated, the last attribute counts, even if it
+ * is unusable.
  */
 function decodeAttributes(bytes: Buffer, keys: readonly string[]): Pick<ThreadRecord, 'attributes' | 'hasUnknownKey'> {
   const attributes = new Map<string, string>();

@@ -64,7 +64,7 @@ export function readSlotAccess(
 }
 
 interface SlotMeaning {
-  /** Offset in the module's block that the slot refers to, if the file specifies it. */
+  /** Offset in the module's block that the slot refers to; undefined if the file does not specify it. */
   blockOffset: number | undefined;
   /** Distance from the slot's target to the variable. */
   further: number;

@@ -180,8 +180,8 @@ function unescapeUnit(folder: string): string {
  */
 
 /**
- * Returns null if any part is malformed, because the specification then discards the whole variable. If a key is
- * repeated, its last value counts.
+ * Parses the attributes. Returns null if any part is malformed, because the specification then discards the whole
+ * variable. If a key is repeated, its last value counts.
  */
 export function parseResourceAttributes(text: string): Map<string, string> | null {
   const attributes = new Map<string, string>();

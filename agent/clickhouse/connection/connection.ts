@@ -207,7 +207,7 @@ export function connect(settings: ConnectionSettings): Connection {
   };
 }
 
-/** Node sends headers as latin1. The text is converted so that its UTF-8 bytes are sent. */
+/** Converts a text so that Node, which sends headers as latin1, sends the UTF-8 bytes of the text. */
 function encodeHeaderText(text: string): string {
   return Buffer.from(text).toString('latin1');
 }

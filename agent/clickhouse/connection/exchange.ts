@@ -53,7 +53,7 @@ export interface Exchange {
 }
 
 const CONNECT_MS_MAX = 5000;
-/** Maximum number of attempts. The server may have closed all of the idle keep-alive connections that they reuse. */
+/** Maximum number of attempts. Each attempt may reuse an idle keep-alive connection that the server has closed. */
 const TRIES_MAX = 4;
 /** Maximum number of bytes that are read from an error message, or from an answer that should be empty. */
 export const ANSWER_START_BYTES = 64 * 1024;
@@ -182,8 +182,8 @@ function watchHeader(request: ClientRequest, { timeoutMs }: Call, giveUp: () => 
 
 async function sendBody(request: ClientRequest, { body: openBody, onSent }: Call): Promise<void> {
   const body = openBody();
-  // The text is sent as a Buffer. With a string, Node would encode the headers like the string, but these headers are
-  // latin1.
+  // The text is sent as a Buffer. With a string, Node would encode the headers in the string's encoding, but these
+  // headers are latin1.
   if (typeof body === 'string') {
     request.end(Buffer.from(body));
     return;

@@ -132,7 +132,10 @@ function parseMessageWords(text: string): string {
   return words.trim().slice(0, WORDS_MAX);
 }
 
-/** Finds a server's error message at the end of an answer. The server appends it if it fails after its first rows. */
+/**
+ * Finds a server's error message at the end of an answer. The server appends the message if the statement fails after
+ * its first rows.
+ */
 export function findServerMessage(tail: Buffer): { code: number; text: string } | undefined {
   const text = tail.toString('latin1');
   const at = text.search(/Code: \d+[.,] (?:e\.displayText\(\) = )?DB::\w*Exception/);

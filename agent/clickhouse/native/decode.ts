@@ -144,8 +144,8 @@ async function readBytes(reader: ByteReader, length: number): Promise<Uint8Array
 }
 
 /**
- * Reads texts. Received bytes are copied in large runs that include the length before each text. A table may have such
- * bytes between its texts.
+ * Reads texts. Received bytes are copied in large runs, so the table also has the lengths, which stand between the
+ * texts.
  */
 async function readTexts(reader: ByteReader, count: number): Promise<Texts> {
   const starts = new Uint32Array(count);

@@ -1,5 +1,5 @@
 /**
- * Copies the rows that a pin keeps into the pinned tables. Copying again replaces the copies, and adds rows that have
+ * Copies into the pinned tables the rows that a pin keeps. Copying again replaces the copies, and adds rows that have
  * arrived since.
  */
 

@@ -24,7 +24,7 @@ export interface Changes {
 /** Time-out of a statement that changes tables. It may wait for merges and for a keeper. */
 const TIMEOUT_MS = 300_000;
 
-/** Maximum number of checks whether another replica's change has arrived. */
+/** Maximum number of times that the columns are read while another replica's change may be arriving. */
 const POLLS_MAX = 20;
 const POLL_MS = 100;
 

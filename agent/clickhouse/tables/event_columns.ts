@@ -86,7 +86,7 @@ function buildSourceColumns(source: Column): EventColumn[] {
         column('span', parseType('FixedString(8)'), 'span_id'),
       ];
     case 'queuer':
-      // The span is not stored, as for origins.
+      // Queuers and origins are stored without the span.
       if (source.slot === 0) return [column('queuer_service', WORD, 'queued_by_service')];
       return [
         column('queuer_transaction', TEXT, 'queued_by_transaction_id'),

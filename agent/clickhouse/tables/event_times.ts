@@ -10,8 +10,8 @@ export interface StartBounds {
 }
 
 /**
- * Builds a condition on the start time. Its part on buckets uses the first part of the table's key; its part on times
- * selects the partitions.
+ * Builds a condition on the start time. The bounds of `bucket` use the first column of the table's key; the bounds of
+ * `timestamp_ns` select the partitions.
  */
 export function buildTimeRangeSql(bucketNs: bigint, { firstNs, lastNs }: StartBounds): Sql {
   const first = firstNs / bucketNs;

@@ -31,8 +31,8 @@ export interface FleetTable {
   /** Columns that identify a row. ClickHouse merges rows with equal values in these columns into one row. */
   readonly key: readonly string[];
   /**
-   * Among rows with equal keys, the row with the largest value in this column is kept; without this column, the last
-   * row.
+   * The column that selects one of the rows with equal keys: the row with its largest value is kept. Without this
+   * column, the last row is kept.
    */
   readonly versionColumn?: string;
   /** The part of the key that is in memory, if it is not the whole key. */

@@ -38,8 +38,8 @@ export async function readServerVersion(settings: ConnectionSettings): Promise<S
 export const NO_DATABASE = 81;
 
 /**
- * Returns the settings for the default database. It is used only if the configured database does not exist, because an
- * account may have no access to the default database.
+ * Returns the settings for the default database. These settings are used only if the configured database does not
+ * exist, because an account may have no access to the default database.
  */
 export function toDefaultDatabase(settings: ConnectionSettings): ConnectionSettings {
   return { ...settings, database: 'default' };

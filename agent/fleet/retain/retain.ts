@@ -202,8 +202,8 @@ function write(connection: Connection, value: string): Promise<void> {
 const IDS_MAX = 100;
 
 /**
- * Copies the events of those pins on this shard whose period includes any of `hours`, which some shard is about to
- * drop. Returns the number of pins that were copied. Throws a ServerError.
+ * Copies the events of each pin on this shard that covers any of `hours`, which some shard is about to drop. Returns
+ * the number of pins that were copied. Throws a ServerError.
  */
 async function copyLate(connection: Connection, from: CopiedFrom, hours: readonly bigint[]): Promise<number> {
   const pins = await readPins(connection, { isCluster: false });

@@ -23,7 +23,7 @@ export interface FoundServers {
   shards: Shard[];
   /** The disks of all servers; undefined if the version of a server does not report disks. */
   disks: DiskSpace[] | undefined;
-  /** The version of the first server that does not report disks; if all servers do, of the first server. */
+  /** Version of the first server that does not report disks, or of the first server if all of them report disks. */
   version: string;
   close(): void;
 }

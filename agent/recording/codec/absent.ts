@@ -1,5 +1,5 @@
 /**
- * The value of a column that is not stored, because the file is older than the column or because the value was unknown.
+ * Returns the value of a column that is not stored, because the file is older than the column or the value was unknown.
  */
 import { type ColumnArray, createColumn } from '../../../bpf/schema/block.ts';
 import type { Column } from '../../../bpf/schema/columns.ts';

@@ -25,7 +25,7 @@ export function encodeColumn(values: ColumnArray, encoding: Encoding, output: Ui
   return nativeColumns.encodeColumn(values, delta, output, offset);
 }
 
-/** Returns whether the column encoded at `offset` has one constant value, each of whose bytes equals `byte`. */
+/** Returns whether the column encoded at `offset` is constant, and all bytes of its value equal `byte`. */
 export function repeatsByte(encoded: Uint8Array, offset: number, byte: number): boolean {
   const form = encoded[offset]!;
   if ((form & CONSTANT) === 0) return false;

@@ -27,7 +27,8 @@ const EXTREMES_BYTES = 18;
 
 /**
  * The maximum number of ranges of a column. A column with more ranges gets a Bloom filter instead. Ranges are exact,
- * and take about 3 bytes each. A filter of at most `FILTER_BYTES_MAX` values has a false positive rate of one in 40.
+ * and take about 3 bytes each. A filter of at most `FILTER_BYTES_MAX` values has a byte for each value, and a false
+ * positive rate of one in 40.
  */
 export const RANGES_MAX = 64;
 const FILTER_BYTES_MAX = 512;

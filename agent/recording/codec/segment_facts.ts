@@ -38,11 +38,9 @@ export function computeSegmentFacts(block: Block, range: BlockRange): SegmentFac
   };
 }
 
-/**
- * Common columns for which a segment's facts list the distinct values, and common columns for which the facts have the
- * extremes of each event type.
- */
+/** Common columns whose distinct values a segment's facts list. */
 export const WITH_MEMBERS = ['pid', 'comm'];
+/** Common columns whose smallest and largest value for each event type a segment's facts list. */
 export const WITH_EXTREMES = ['duration_ns', 'result'];
 
 /** Returns facts about the columns of the rows, by column id. */

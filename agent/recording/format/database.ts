@@ -72,8 +72,8 @@ export function findDamagedFrame(database: Database.Database): number | undefine
 
 /**
  * Returns whether a checkpoint may have copied frames after `frame` from the log to the file. If so, the file has the
- * last logged version of every page that the frames from `frame` up to some later frame contain. Cutting off the log at
- * `frame` would then leave pages of different ages in the file.
+ * last version of every page in the frames from `frame` to some later frame. Cutting off the log at `frame` would then
+ * leave pages of different ages in the file.
  */
 export function isCopiedPast(database: Database.Database, frame: number): boolean {
   const text = database.prepare<[number], string>('SELECT logged_pages(?)').pluck().get(frame)!;

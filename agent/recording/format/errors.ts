@@ -68,7 +68,7 @@ const BY_SQLITE_CODE: readonly [prefix: string, code: RecordingErrorCode, advice
   ['SQLITE_IOERR', 'recording_io_error', 'reading or writing failed: check the disk and the kernel log'],
 ];
 
-/** Converts SQLite's errors to a RecordingError; returns other errors unchanged. */
+/** Converts an error of SQLite to a RecordingError; returns any other error unchanged. */
 export function toRecordingError(error: unknown, path: string): unknown {
   const sqliteCode = (error as { code?: unknown }).code;
   if (error instanceof RecordingError || typeof sqliteCode !== 'string') return error;
@@ -91,8 +91,8 @@ export class SegmentGone extends Error {
 }
 
 /**
- * Converts JavaScript errors about values of unexpected types. A file that kreplay did not write may contain such
- * values.
+ * Returns a RecordingError for a JavaScript error that a value of an unexpected type causes, because kreplay writes no
+ * such values. Returns other errors unchanged.
  */
 export function toDamageError(error: unknown): unknown {
   const isOfValues = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;

@@ -222,7 +222,10 @@ export function isBlank(database: Database.Database): boolean {
   return isEmpty;
 }
 
-/** Throws an error unless the database is a recording of the version that this program reads and writes. */
+/**
+ * Checks that the database is a recording of the version that this program reads and writes; throws an error if it is
+ * not.
+ */
 export function checkFormat(database: Database.Database, path: string): void {
   if (isBlank(database)) {
     throw new RecordingError(

@@ -45,7 +45,10 @@ export const pinMessage = z.discriminatedUnion('action', [
 
 export type PinMessage = z.output<typeof pinMessage>;
 
-/** The answer to a request. `changed` means that the recording has the transaction (pin), or had the pin (unpin). */
+/**
+ * The answer to a request. For a pin, `changed` is false if the recording lacks the transaction; for an unpin, if there
+ * was no pin.
+ */
 export const pinAnswer = z.union([
   z.object({ changed: z.boolean() }),
   z.object({ code: z.string(), message: z.string() }),

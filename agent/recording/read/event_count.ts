@@ -105,8 +105,8 @@ export function openEventCounter(
   }
 
   /**
-   * Treats damage as an unknown count. The caller's answer contains other events, and must not fail because the count
-   * needs a damaged page.
+   * Counts the events; returns undefined if the count needs a damaged page. The answer that includes the count also
+   * contains other events, so it must not fail.
    */
   function countUnlessDamaged(fromNs: bigint, toNs: bigint): number | undefined {
     try {

@@ -55,8 +55,8 @@ export interface ResolvedFilter {
   /** Sets of contexts; the event must have a context in each set. */
   contexts: readonly SortedIds[];
   /**
-   * Contexts that limit which segments are read: every segment with a matching event has one of them, as owner, origin
-   * or queuer. Undefined if any segment may match.
+   * Contexts that limit which segments are read: every segment with a matching event has one of these contexts, as
+   * owner, origin or queuer. Undefined if any segment may match.
    */
   inSegments: SortedIds | undefined;
   services: SortedIds | undefined;
@@ -138,7 +138,7 @@ function collectQueuers(own: readonly OwnCondition[]): SortedIds | undefined {
   return condition && toSortedIds(condition.flatMap(({ numbers }) => [...numbers]));
 }
 
-/** Returns undefined for an empty list: no event has the excluded names, so they exclude nothing. */
+/** Replaces an empty list by undefined: no event has the excluded names, so they exclude nothing. */
 function omitEmpty(ids: SortedIds | undefined): SortedIds | undefined {
   return ids && ids.length > 0 ? ids : undefined;
 }
@@ -181,7 +181,7 @@ export const OWN_FIELDS = {
 
 export type OwnField = (typeof OWN_FIELDS)[keyof OwnTexts];
 
-/** Returns the name of the column that conditions on a field check. */
+/** Returns the name of the column that a condition on the field checks. */
 export function nameConditionColumn(event: string, field: string, { source }: Kind): string {
   return `${event}.${field}${source === 'queuer' ? '_context' : ''}`;
 }

@@ -152,8 +152,8 @@ function markOwnedRows(segment: Segment, kind: keyof Omit<OwnerColumns, 'eventTy
 const NEGATIVE_MIN = 2n ** 63n;
 
 /**
- * Maximum number of values that are looked up in a column's Bloom filter. Among more values, the filter probably finds
- * one wrongly, so it is skipped. A text usually has only a few ids.
+ * Maximum number of values that are looked up in a column's Bloom filter. Of more values, the filter would probably
+ * find one wrongly, so the filter is not used. A text usually has only a few ids.
  */
 const TRIED_MAX = 64;
 

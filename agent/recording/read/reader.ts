@@ -102,8 +102,8 @@ export interface RecordingScanRequest {
    */
   reusesMemory?: boolean;
   /**
-   * Returns a minimum duration that may rise during the scan; for order `none` only. The scan may skip events shorter
-   * than the minimum at the time when their segment is read.
+   * Returns a minimum duration that may rise during the scan; for order `none` only. When the scan reads a segment, it
+   * may skip events that are shorter than the minimum at that moment.
    */
   risingMinNs?: () => bigint;
 }
@@ -134,13 +134,16 @@ export interface RecordingReader
   /** Adds the damage that another reader of this file found. */
   addDamage(found: FoundDamage): void;
   scan(request: RecordingScanRequest): Generator<NumberedBlock>;
-  /** Finds the files of a filter in steps. Callers use it before the filter, because the first search may take long. */
+  /**
+   * Finds the files of a filter in steps. Callers do so before a scan with the filter, because the first search may
+   * take long.
+   */
   lookForFiles(filter: EventFilter): Generator<void, void>;
   event(number: bigint): NumberedBlock | undefined;
   nodes(): string[];
   /**
-   * Returns whether the recording's id has changed since the file was opened. In that case, a log next to the file
-   * belonged to another recording.
+   * Returns whether the recording's id has changed since the file was opened. If so, a log next to the file belonged to
+   * another recording.
    */
   isReplaced(): boolean;
   close(): void;
@@ -371,7 +374,9 @@ function findRow({ rowCount, readEventNumber }: Segment, number: number): number
 
 export type { EventFilter, RecordingKey as EventKey };
 
-/** Replaces SQLite's errors about writing with messages for a user who only reads. */
+/**
+ * Converts an error of opening a file. Replaces SQLite's messages about writing with advice for a user who only reads.
+ */
 function openError(error: unknown, path: string): unknown {
   const code = String((error as { code?: unknown }).code);
   const has = (end: string) => existsSync(path + end);
@@ -396,7 +401,7 @@ function checkFiles(path: string): void {
       throw new RecordingError('not_a_recording', `${name} is not a regular file: give the path of a recording`);
 }
 
-/** Returns undefined if the file does not exist, or if this user has no access to it. */
+/** Returns whether the file is regular; undefined if it does not exist, or if this user has no access to it. */
 function isRegular(path: string): boolean | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile();
@@ -469,7 +474,7 @@ export interface RecordedSpan {
 }
 
 interface RecordedSpanReader {
-  /** Returns undefined if the recording has no times and no events. */
+  /** Returns the span; undefined if the recording has no times and no events. */
   recordedSpan(): RecordedSpan | undefined;
 }
 
@@ -670,9 +675,7 @@ function openLossReader(database: Database.Database): LossReader {
   };
 }
 
-/*
- * Collects the damaged parts that a reader found and left out. Each answer that they affect reports them as losses.
- */
+/* Collects the damaged parts that a reader found and left out. Answers that lack these parts report them as losses. */
 
 type DamagedSegment = Pick<SegmentMeta, 'firstNumber' | 'eventCount' | 'minNs' | 'maxNs'>;
 
@@ -750,7 +753,9 @@ function createDamageNotes(): DamageNotes {
   };
 }
 
-/** Adds the damage that was found to the losses that the recording itself reports. */
+/**
+ * Makes the losses and their totals include the damage that was found, besides the losses that the recording reports.
+ */
 function includeDamage(
   damage: DamageNotes,
   readLosses: LossReader['losses'],
@@ -770,7 +775,8 @@ function includeDamage(
 }
 
 /**
- * Returns no losses if they are unreadable, and notes damage of unknown time, because every answer may then have a gap.
+ * Reads the losses. If they are unreadable, returns none and notes damage of unknown time, because every answer may
+ * then have a gap.
  */
 function readKnownLosses<Noted>(losses: () => Noted[], damage: DamageNotes): Noted[] {
   try {

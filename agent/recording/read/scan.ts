@@ -210,8 +210,8 @@ class SegmentMerge {
   }
 
   /**
-   * Returns how many rows, from the cursor's position on, do not come after `key`. The search uses doubling steps, then
-   * a binary search.
+   * Returns the number of rows from the cursor's position up to and including `key`. The search uses doubling steps,
+   * then a binary search.
    */
   #countUntil(cursor: SegmentCursor, key: RecordingKey): number {
     const length = cursor.rows.length;
@@ -308,15 +308,13 @@ function findUnreadable(runs: readonly SegmentRun[], { gather, onBlock }: BlockS
  * one transaction, because a writer may merge parts into segments between two transactions.
  */
 
-/**
- * Maximum number of segments in one block, and number of windows without a match after which an empty block lets the
- * consumer do other work.
- */
+/** Maximum number of segments in one block. */
 const SEGMENTS_A_STEP = 16;
+/** Number of windows without a match after which an empty block lets the consumer do other work. */
 const PASSED_A_STEP = 32;
 /**
- * Minimum number of rows of a block, unless it reaches `SEGMENTS_A_STEP`. A transaction and a block for each segment
- * would cost more.
+ * Number of rows that complete a block, if `SEGMENTS_A_STEP` does not. A transaction and a block for each segment would
+ * cost more.
  */
 const ROWS_ENOUGH = 1024;
 
@@ -415,7 +413,7 @@ interface ScanPlan {
   take(): void;
   /**
    * Lists the parts again. Returns undefined if no part of this scan can have changed. Otherwise returns a number, and
-   * the caller must drop its open segments from that number on: the plan returns them again, possibly merged.
+   * the caller must drop its open segments with this or a larger number: the plan returns them again, possibly merged.
    */
   refresh(): number | undefined;
 }
@@ -426,7 +424,7 @@ interface ScanPlanOptions {
   columnIds: ReadonlyMap<string, number>;
   filter: ResolvedFilter;
   order: 'asc' | 'desc';
-  /** A time; events that precede it in the scan's order are not wanted. */
+  /** Events that precede this time in the scan's order are not wanted. */
   startNs: bigint | undefined;
 }
 

@@ -9,7 +9,7 @@ import { computePieceSeed, NUMBER, PIECES_MAX } from '../format/pieces.ts';
 import type { SegmentBytes, SegmentMeta } from './segment_index.ts';
 
 /**
- * Maximum number of segments of a scan with decoded columns, about 0.5 MB each. The other segments have only their
+ * Maximum number of segments whose decoded columns a scan keeps, about 0.5 MB each. Other segments have only their
  * stored bytes.
  */
 const DECODED_SEGMENTS_MAX = 16;
@@ -31,8 +31,8 @@ export interface Segment {
   /** Like `readColumn`, but returns undefined for a column that is not stored, and so has only absent values. */
   readStoredColumn(column: Column): ColumnArray | undefined;
   /**
-   * Sets `target[to[i]]` to `column[from[i]]`. Copying only some of the values does not decode the others, unless the
-   * column is delta-encoded.
+   * Sets `target[to[i]]` to `column[from[i]]`. If only some of the values are copied, only these are decoded, except in
+   * a delta-encoded column.
    */
   copy(column: Column, from: Uint32Array, target: ColumnArray, to: Uint32Array): void;
   readEventNumber(row: number): number;

@@ -161,8 +161,8 @@ export interface SegmentIndex {
   /** Returns the segment's bytes; undefined if retention has removed the segment. */
   readBytes(segment: SegmentMeta): SegmentBytes | undefined;
   /**
-   * Returns the segments whose range of numbers includes the number. In a bundle, ranges may overlap, and none of the
-   * segments may have the number.
+   * Returns the segments whose range of numbers includes the number. In a bundle, ranges may overlap and have gaps, so
+   * perhaps no segment has the number.
    */
   findAround(number: number): SegmentMeta[];
 }

@@ -56,7 +56,8 @@ SELECT entry.name || '.' || attribute.name
 FROM main.sqlite_schema AS entry JOIN pragma_table_info(entry.name, 'main') AS attribute`;
 
 /**
- * Returns undefined if a page is unreadable. Values after that page need no check, because they cannot be read later.
+ * Calls `look`; returns undefined if a page is unreadable. Values after that page need no check, because they cannot be
+ * read later.
  */
 function readUnlessDamaged(look: () => unknown): unknown {
   try {

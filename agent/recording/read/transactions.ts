@@ -247,7 +247,7 @@ interface TransactionTable {
    * move.
    */
   put(row: TransactionRow): void;
-  /** Removes the rows from index `length` on. */
+  /** Removes all rows but the first `length`. */
   truncate(length: number): void;
   setGone(place: number): void;
 }
@@ -360,8 +360,8 @@ function copyRows(from: Growing, to: Growing): void {
  * transactions that new events may have changed.
  *
  * An event refers only to the latest `IDS_IN_USE_MAX` contexts, so `changedFrom` is that many ids before the
- * `context_from` of the first new segment. Transactions from `changedFrom` on are read again. Older transactions are
- * read again only if they have a context from `changedFrom` on.
+ * `context_from` of the first new segment. Transactions whose key is `changedFrom` or larger are read again. Older
+ * transactions are read again only if they have a context with such an id.
  */
 
 /** Number of rows that a step reads, which takes some milliseconds. */
@@ -381,7 +381,7 @@ WHERE transaction_key > ?
 ORDER BY transaction_key
 LIMIT ${ROWS_A_STEP}`;
 
-/** SQL for older transactions with a context from `:changedFrom` on. */
+/** SQL for the transactions before `:changedFrom` that have a context with this or a larger id. */
 const CONTINUED = `
 SELECT ${COLUMNS}
 FROM transaction_summary
@@ -423,7 +423,7 @@ export interface TransactionIndex {
   version(): number;
   /** Returns the service names of each set, indexed by the set's id. */
   serviceSets(): readonly (readonly string[])[];
-  /** Reads some rows; returns false until the columns have caught up with the file at the start of the pass. */
+  /** Reads some rows. Returns true once the columns include all that the file had at the start of the pass. */
   step(): boolean;
   /** Marks the row of a transaction that is gone from the file. */
   setGone(place: number): void;

@@ -69,7 +69,7 @@ export interface UnendedLists {
    * start.
    */
   lost: RecordedUnended[];
-  /** All calls and requests in progress that are not listed, of any kind: their number, and what is known of them. */
+  /** The calls and requests in progress that are not listed: their number, and what is known of them. */
   unlisted: Unlisted;
 }
 
@@ -217,7 +217,7 @@ export interface UnendedFilter extends Omit<EventValues, 'nodes' | 'results'> {
   excluded?: Omit<EventValues, 'nodes' | 'results'>;
 }
 
-/** Returns a test that checks whether an event matches a filter, as far as that is known before the event ends. */
+/** Returns a test for events in progress. It checks the conditions that do not depend on the end of an event. */
 export function createUnendedTest(filter: UnendedFilter): (event: RecordedUnended) => boolean {
   const { transactionId, traceId, pid, excluded = {} } = filter;
   const services = omitEmptyNames(filter.services);

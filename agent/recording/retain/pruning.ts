@@ -15,8 +15,9 @@ import { HAS_LAST_EVENT, type IdRange, type PinnedContent } from './pinned_segme
  */
 const IDS_A_CALL = 20_000;
 
-/** Number of summaries that one query checks, and the time after which a call starts no further query. */
+/** Number of summaries that one query checks. */
 const SUMMARIES_AT_ONCE = 1000n;
+/** Time after which a call starts no further query of summaries. */
 const SUMMARIES_BUDGET_MS = 10;
 
 const PRUNE_CONTEXTS = [
@@ -88,7 +89,7 @@ WHERE clock_id < (SELECT max(clock_id) FROM clock WHERE boot_ns + offset_ns <= :
 export interface OldestKept {
   number: bigint;
   minNs: bigint;
-  /** The next dictionary ids at the time when the first of these events was gathered. */
+  /** The next dictionary ids when the first of the oldest kept events was gathered. */
   ids: NextIds;
 }
 
@@ -96,8 +97,8 @@ export interface Pruning {
   /** Removes entries in a transaction of its own. The caller calls it after removing segments. */
   prune(oldest: OldestKept, pinned: PinnedContent): void;
   /**
-   * Starts again from the oldest ids. The caller calls it after pins have changed, because entries that removed pins
-   * protected may now be removable.
+   * Starts again from the oldest ids. The caller calls it after pins have changed, because a removed pin no longer
+   * protects its entries.
    */
   restart(): void;
 }

@@ -27,8 +27,9 @@ export interface RetentionLimits {
 /** The smallest allowed size limit. A smaller recording would have room for little more than its own tables. */
 export const RETAIN_BYTES_MIN = 64 << 20;
 
-/** Number of segments that one step removes, and maximum number of pages that one step returns to the file system. */
+/** Number of segments that one step removes. */
 const SEGMENTS_A_STEP = 16;
+/** Maximum number of pages that one step returns to the file system. */
 const PAGES_A_STEP = 512;
 
 /** Share of the size limit that is kept free, so that the file does not grow between two steps. */
@@ -56,8 +57,8 @@ const SET_LIMIT = `
 INSERT INTO meta VALUES ('retain_bytes', CAST(? AS INTEGER)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
 
 /**
- * SQL for the oldest sealed segment from a number on. The `+` stops SQLite from using the indexes by time, because it
- * would have to sort their rows by number.
+ * SQL for the oldest sealed segment with at least the given number. The `+` stops SQLite from using the indexes by
+ * time, because it would have to sort their rows by number.
  */
 const OLDEST = `
 SELECT

@@ -14,8 +14,9 @@ export interface RowsToWrite {
   slot: number;
   /** Event number of the block's first row. */
   firstNumber: number;
-  /** The next dictionary ids at two times: when the block's first row was gathered, and when this batch was made. */
+  /** The next dictionary ids when the block's first row was gathered. */
   idsFrom: NextIds;
+  /** The next dictionary ids when this batch was made. */
   idsEnd: NextIds;
   /** Rows that no earlier batch has written as a part. */
   unwritten: BlockRange;

@@ -70,7 +70,7 @@ export function openForWriting(path: string, origin: RecordingOrigin): Database.
  * Copies the log that a power loss left to the file. A disk writes unsynced frames in any order, so the readable log
  * ends at its first missing frame. If new commits were appended there, the frames after them would look like damage.
  * Dropping those frames is safe: SQLite syncs the log before it copies frames to the file, and `isCopiedPast` has shown
- * that it has not copied them.
+ * that none of them was copied.
  */
 function endLog(database: Database.Database): void {
   database.pragma('wal_checkpoint(TRUNCATE)');

@@ -37,11 +37,11 @@ export interface Gatherer
   extends Pick<Dictionaries, 'nameId' | 'fileId' | 'contextId' | 'oldestIds'>,
     Pick<PendingLosses, 'addLoss' | 'addClockStep'> {
   /**
-   * Copies the rows from `fromRow` on, as far as there is room. Returns the first row without room, or the end of the
+   * Copies rows, beginning with `fromRow`, while there is room. Returns the first row without room, or the end of the
    * block.
    */
   append(block: Block, fromRow: number): number;
-  /** Counts the rows from `fromRow` on as lost because the file is not writable. */
+  /** Counts all rows, beginning with `fromRow`, as lost, because the file is not writable. */
   drop(block: Block, fromRow: number): void;
   /** Returns the number of rows for which there is room. */
   freeRows(): number;

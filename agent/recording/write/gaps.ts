@@ -12,8 +12,9 @@ const OR_REPLACE = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
 const SET = `INSERT INTO meta VALUES (?, CAST(? AS INTEGER)) ${OR_REPLACE}`;
 const SET_TEXT = `INSERT INTO meta VALUES (?, ?) ${OR_REPLACE}`;
 
-/** Keys of `meta` for the CLOCK_MONOTONIC value of the `ALIVE` time, and for the boot in which this value is valid. */
+/** Key of `meta` for the CLOCK_MONOTONIC value of the `ALIVE` time. */
 const ALIVE_MONOTONIC = 'alive_monotonic_ns';
+/** Key of `meta` for the boot in which that value is valid. */
 const ALIVE_BOOT = 'alive_boot_id';
 /**
  * Key of a flag: 1 after a writer has closed the recording; 0 while a writer has it open, or after the writer was

@@ -60,7 +60,7 @@ export function createInProgressWriter(
   };
 }
 
-/** Adds the rows from `from` on to the unlisted calls and requests. */
+/** Returns `unlisted` with the rows of the block added, beginning with row `from`. */
 function addUnlistedRows(unlisted: Unlisted, block: Block, from: number): Unlisted {
   const { columns, rowCount } = block;
   const starts = columns.get('timestamp_ns') as BigUint64Array;

@@ -45,8 +45,9 @@ export interface LogSyncOptions {
 export function logSync({ log, checkpoint, onSynced, timer = TIMER }: LogSyncOptions): LogSync {
   let begunMs = Number.NEGATIVE_INFINITY;
   let callOff: (() => void) | undefined;
-  /** Times of the oldest commits that wait: for the sync under way, and for the next sync. */
+  /** Time of the oldest commit that waits for the sync under way. */
   let syncingSinceNs: bigint | undefined;
+  /** Time of the oldest commit that waits for the next sync. */
   let waitingSinceNs: bigint | undefined;
   /**
    * The error of the last sync. The kernel reports a page that it failed to write only once, and then treats the page

@@ -15,7 +15,7 @@ export interface SetAside {
 
 const NAME = /^(.*)\.damaged-\d{8}T\d{6}Z(?:-\d+)?\.kreplay$/;
 
-/** Returns whether a file name is that of a recording that was set aside. */
+/** Returns whether a file name belongs to a recording that was set aside. */
 export function isSetAside(name: string): boolean {
   return NAME.test(name);
 }

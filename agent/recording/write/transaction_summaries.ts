@@ -40,7 +40,7 @@ ON CONFLICT (transaction_key) DO UPDATE SET
   written_back_bytes = written_back_bytes + excluded.written_back_bytes,
   written_back_end_ns = max(written_back_end_ns, excluded.written_back_end_ns)`;
 
-/** Number of transactions whose services are cached. A transaction that continues was usually written recently. */
+/** Number of transactions whose services are cached. A transaction with new events was usually written recently. */
 const WRITTEN_MAX = 4096;
 
 /** Number of cached lists with a single service; most transactions have only one. */

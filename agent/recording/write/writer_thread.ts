@@ -66,8 +66,8 @@ export interface WriterThread extends Omit<RecordingWriter, 'flush' | 'close'> {
   /** Returns the damage of the file, if any. A damaged file is never written again. */
   damage(): RecordingError | undefined;
   /**
-   * Commits everything, unless the file is damaged, and closes the file; rejects if that fails. `completeNs` is as for
-   * `flush`. Returns the recording that is left behind if the file lost its path.
+   * Commits everything and closes the file; a damaged file is only closed. Rejects if that fails. `completeNs` is as
+   * for `flush`. Returns the recording that is left behind if the file lost its path.
    */
   close(completeNs?: bigint): Promise<LeftBehind | undefined>;
 }
