@@ -22,18 +22,18 @@
 /* State of a walk over the pages of a bio that is being queued. */
 struct page_walk {
 	struct bio_owner owner;
-	/*
-	 * Address of the current vector, number of its bytes already walked, and number of bytes of the bio still to
-	 * walk.
-	 */
+	/* Address of the current vector. */
 	__u64 vector;
+	/* Number of the vector's bytes that were walked. */
 	__u32 done;
+	/* Number of the bio's bytes that are still to be walked. */
 	__u32 left;
 	/* The task that queues the bio. It owns the data that it writes by direct I/O. */
 	struct event_origin queuer;
 	struct event_origin unknown;
-	/* Bytes of file data with an unknown owner, and bytes of the file system's own metadata. */
+	/* Bytes of file data with an unknown owner. */
 	__u32 unknown_bytes;
+	/* Bytes of the file system's own metadata. */
 	__u32 metadata_bytes;
 	/* Bytes of files that processes have mapped into memory: any of these processes may have stored the bytes. */
 	__u32 replaced_bytes;
@@ -76,8 +76,8 @@ static __always_inline struct dirtier *dirtier_at(const __u64 *key, const struct
 }
 
 /*
- * Returns the dirtier of a page in a folio that became dirty by a write whose range is known, or NULL. Sets `since_ns`
- * to the time of that write: data of owners that wrote earlier has already been written back or was discarded.
+ * Returns the dirtier of a page, or NULL. The page is in a folio that a write with a known range made dirty. Sets
+ * `since_ns` to the time of that write: earlier data was already written back or discarded.
  */
 static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio, const struct bio_page *at,
 							__u32 device, __u64 *key, __u64 *since_ns)
@@ -93,7 +93,7 @@ static __always_inline struct dirtier *dirtier_by_range(struct dirtier *of_folio
 	return of_folio->range == RANGE_WHOLE ? of_folio : NULL;
 }
 
-/* If a store made the page dirty, adds the owner of a later write to the page whose range is known. */
+/* Adds the owner of a later write with a known range to a page that a store made dirty. */
 static __always_inline void add_later_write(struct dirtier *dirtier, const __u64 *key, const struct bio_page *at,
 					    __u32 device)
 {
@@ -323,9 +323,9 @@ static __always_inline bool is_direct_bio(struct bio *bio)
 }
 
 /*
- * Attributes direct I/O to the task that queues it, even if the buffer is a page of a file that another task made
- * dirty, because that page is not under write-back. So the pages are not examined; a bio may have hundreds of them.
- * If a kernel thread queues the bio, it is unknown which task's data it writes.
+ * Attributes direct I/O to the task that queues it, without examining its pages, of which there may be hundreds. A page
+ * may belong to a file and have been made dirty by another task, but direct I/O does not write it back. If a kernel
+ * thread queues the bio, it is unknown which task's data it writes.
  */
 static __always_inline void queue_direct(struct page_walk *walk)
 {
@@ -364,8 +364,9 @@ static __always_inline void find_origins(struct page_walk *walk, struct bio *bio
 		owners = bpf_map_lookup_elem(&journal_owners, &key);
 	}
 	/*
-	 * The owners of the journal get its metadata and its flushes, which have no bytes. File data that a commit
-	 * writes before its own blocks (data=ordered) does not belong to all tasks that take part in the commit.
+	 * A bio of the journal belongs to the journal's owners if it writes metadata or is a flush without data. File
+	 * data that a commit writes before its own blocks (data=ordered) does not belong to all tasks that take part in
+	 * the commit.
 	 */
 	if (owners && owners->count && (walk->metadata_bytes || !(walk->owner.origin_count || walk->unknown_bytes)))
 		add_journal_owners(walk, owners);

@@ -87,8 +87,8 @@ __noinline int add_origin(struct bio_owner *to, const struct event_origin *added
 			origin->bytes += bytes;
 			origin->flags |= added->flags & ORIGIN_AMBIGUOUS;
 			/*
-			 * A label that another thread set is valid only until that thread removes it. So the origin
-			 * keeps the time of the last write.
+			 * The agent ignores a label that another thread removed before the time of the origin. So the
+			 * origin keeps the time of the last write.
 			 */
 			if (added->time_ns > origin->time_ns)
 				origin->time_ns = added->time_ns;

@@ -42,7 +42,7 @@ struct request_state {
 	__u32 reserved;
 };
 
-/* This is not an LRU map, for the same reason as bio_owners. */
+/* Requests in progress. An LRU map would drop requests without counting the loss. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -284,9 +284,9 @@ int BPF_PROG(block_complete, struct request *rq, int status, unsigned int bytes)
 }
 
 /*
- * Remembers an issued request with the owners of its bios. A requeued request is issued again, but the entries of its
- * bios are then deleted, so the first issue counts. If another bio was merged into the request before its second issue,
- * the request belongs to that bio's owners, and the first issue is counted as a missed end. A request without recorded
+ * Remembers an issued request with the owners of its bios. A requeued request is issued twice. The first issue counts,
+ * because it deletes the entries of the bios. If another bio was merged into the request before its second issue, the
+ * request belongs to that bio's owners, and the first issue is counted as a missed end. A request without recorded
  * bios, such as a flush of the block layer or a passthrough request, is not remembered.
  */
 SEC("tp_btf/block_rq_issue")

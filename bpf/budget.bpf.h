@@ -17,12 +17,14 @@
 #define REFUSAL_NS 100000000ull
 
 /*
- * Maximum number of bytes before a count restarts. PAIR_BYTES_MAX limits one user within one cgroup; ALL_BYTES_MAX
- * limits all users of a cgroup together, and all cgroups of a user together. So one user within one cgroup never uses
- * up ALL_BYTES_MAX. The ring may contain twice a limit, because a count may restart before its records are read: see
- * use_of().
+ * Maximum number of bytes of one user within one cgroup before the count restarts. The ring may contain twice as many,
+ * because the count may restart before its records are read: see use_of().
  */
 #define PAIR_BYTES_MAX (DEFINITIONS_BYTES / 8)
+/*
+ * Limit for all users of a cgroup together, and for all cgroups of a user together. A single user within one cgroup
+ * never reaches it.
+ */
 #define ALL_BYTES_MAX (DEFINITIONS_BYTES / 16 * 5)
 /* Minimum room that the ring must have before a definition is begun. */
 #define ROOM_BYTES_MIN 16384
@@ -52,9 +54,9 @@ struct {
 #define RECORD_HEADER_SIZE 8
 /* The kernel nests at most 33 user namespaces: create_user_ns(), kernel/user_namespace.c. */
 #define NAMESPACES_MAX 34
-/* Number of low bits of a kernel address that differ between any two addresses and fit into a JavaScript number. */
+/* Number of low bits of a kernel address that distinguish any two addresses. They fit into a JavaScript number. */
 #define ADDRESS_BITS 52
-/* Larger than any user id, and smaller than the share number of any namespace. */
+/* Bit that marks the share number of a cgroup. It is above any user id, and below the share number of any namespace. */
 #define CGROUP_SHARE (1ULL << 50)
 
 /*

@@ -111,7 +111,7 @@ static __always_inline bool is_own_context(__u64 context_id, __u32 flags)
 	return context_id > CONTEXT_LOST && !(flags & (CONTEXT_INHERITED_PROCESS | CONTEXT_INHERITED_THREAD));
 }
 
-/* Returns whether HTTP requests no longer set the contexts of the threads of the task's process: see http.bpf.h. */
+/* Returns whether the task's process has been excluded from contexts of HTTP requests: see http.bpf.h. */
 static __always_inline bool is_http_misfit(struct task_struct *task, struct task_state *state)
 {
 	struct task_state *leader = leader_state_of(task, state);

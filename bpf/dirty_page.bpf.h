@@ -53,7 +53,7 @@ enum {
 	 * these pages.
 	 */
 	RANGE_PART,
-	/* The range covers the folio: pages without an entry of their own belong to that write. */
+	/* The write's range covers the folio: the write also owns the pages without an entry of their own. */
 	RANGE_WHOLE,
 	/*
 	 * The write-back of a page in a known range is queued, but the page's entry stays until the next write replaces
@@ -125,8 +125,7 @@ struct {
 } dirty_pages SEC(".maps");
 
 /*
- * Maps pages whose write-back is queued to their dirtiers, because a mirror writes these pages again to each other
- * disk.
+ * Maps pages whose write-back is queued to their dirtiers, because a mirror then writes these pages to its other disks.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -144,9 +143,9 @@ struct {
 } dirty_with SEC(".maps");
 
 /*
- * The folio that is about to become dirty by a write to one of its blocks. A task that moves to another CPU between the
- * two tracepoints does not find its entry. The time and the thread id prevent a match of that entry with a later store
- * to the folio.
+ * The folio that is about to become dirty by a write to one of its blocks. block_dirty_buffer stores the entry, and
+ * writeback_dirty_folio reads it. A task that moves to another CPU in between does not find its entry. The time and the
+ * thread id prevent a match of that entry with a later store to the folio.
  */
 struct block_write {
 	__u64 folio;
@@ -192,8 +191,8 @@ static __always_inline bool remove_sectors(struct dirtier *known, __u64 key, __u
 }
 
 /*
- * Adds another writer to a page that is already dirty: it is unknown how much of a block belongs to each of its
- * writers.
+ * Adds another writer to a page that is already dirty. If both wrote to a block, it is unknown how much of the block
+ * belongs to each of them.
  */
 static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const struct event_origin *origin,
 					__u8 sectors)
@@ -202,8 +201,8 @@ static __always_inline void add_dirtier(struct dirtier *known, __u64 key, const 
 
 	if (is_same_owner(&known->origin, origin)) {
 		/*
-		 * A label that another thread set is valid only until that thread removes it. So the origin keeps the
-		 * time of the last write.
+		 * The agent ignores a label that another thread removed before the time of the origin. So the origin
+		 * keeps the time of the last write.
 		 */
 		known->origin.time_ns = origin->time_ns;
 		known->origin.flags |= origin->flags;
@@ -269,8 +268,8 @@ struct written {
 };
 
 /*
- * Returns STORES_UNSEEN for a store to a large folio, because the kernel does not show which page the store has
- * changed.
+ * Returns the STORES_* value for a page that the task makes dirty. A store to a large folio counts as unseen, because
+ * the kernel does not show which page the store has changed.
  */
 static __always_inline __u8 stores_of(struct task_struct *task, __u64 folio_flags)
 {
@@ -344,7 +343,7 @@ static __always_inline int remember_dirtier(const struct written *written)
 	return 0;
 }
 
-/* Maximum time between the two tracepoints of a write, which one kernel function reaches within microseconds. */
+/* Maximum time between block_dirty_buffer and writeback_dirty_folio for one write; usually it takes microseconds. */
 #define BLOCK_WRITE_NS_MAX 100000ull
 
 static __always_inline struct block_write *block_write(void)
@@ -383,8 +382,9 @@ static __always_inline bool is_btrfs_tree(__u64 mapping)
 }
 
 /*
- * If the task makes the folio dirty by a write whose range is known, remembers the range and returns true. The task may
- * also have finished that write and now store through a memory mapping: pages outside the range then have no owner.
+ * Remembers the range of the write and returns true, if the task makes the folio dirty by a write whose range is known.
+ * The task may also have finished that write and now store through a memory mapping: pages outside the range then have
+ * no owner.
  */
 static __always_inline bool becomes_dirty_by_range(__u64 folio, __u64 mapping, __u64 pages)
 {
@@ -495,7 +495,7 @@ int BPF_PROG(buffer_dirtied, struct buffer_head *buffer)
 	};
 
 	if (!has_page_flag(flags, PG_head)) {
-		/* The first write to a page next makes the folio dirty, and folio_dirtied() records that write. */
+		/* This first write to the page makes the folio dirty next. folio_dirtied() then records the write. */
 		if (!has_page_flag(flags, PG_dirty)) {
 			announce_block_write(folio, written.sectors);
 			return 0;

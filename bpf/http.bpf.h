@@ -193,10 +193,10 @@ static __always_inline void keep_connection(struct task_struct *task, struct tas
 }
 
 /*
- * The programs of all calls call this function and http_answer_or_wait(): separate programs would cost each call 70 ns
- * more.
- *
  * Handles a call that is_read() accepts and that has returned `result` bytes; `argument` is the call's second argument.
+ *
+ * The programs of all calls call this function and http_answer_or_wait(), because separate programs would cost each
+ * call 70 ns more.
  */
 __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 {
@@ -236,7 +236,7 @@ __noinline int http_read(__u32 id, int fd, __u64 argument, __s64 result)
 	} else if (!state->http_open && !has_label(state)) {
 		if (state->context_flags & CONTEXT_INHERITED_THREAD || state->http_labelled)
 			/*
-			 * The context belongs to the thread that created the current thread, or to the previous
+			 * Drops a context that belongs to the thread that created this thread, or to the previous
 			 * request.
 			 */
 			set_context(state, 0, bpf_ktime_get_boot_ns());
@@ -282,8 +282,8 @@ static __always_inline void end_request(struct task_struct *task, struct task_st
 }
 
 /*
- * Ends a request that another thread has read, if the current thread answers it or closes its connection. The thread
- * that has read the request has begun other work at an unknown time.
+ * Ends a request that another thread has read, if the current thread answers it or closes its connection. This is a
+ * misfit, because the other thread has begun other work at an unknown time.
  */
 static __always_inline void end_connection(struct task_struct *task, struct task_state *state, int fd, bool is_answered)
 {

@@ -78,7 +78,7 @@ static __always_inline bool ends_headers(__u64 text)
 	       (__u32)(text >> 24) == HEADERS_END;
 }
 
-/* Bytes that one step searches; REPEAT() costs less for each byte if a step searches many of them. */
+/* Number of bytes that one step searches: the more bytes a step searches, the less REPEAT() costs per byte. */
 #define STEP_SIZE 64
 
 /* The state of a search for the header. */
@@ -88,7 +88,8 @@ struct header_search {
 };
 
 /*
- * Searches the next bytes. Only every fourth offset is checked, because one of the four constants matches there.
+ * Searches the next STEP_SIZE bytes. Only every fourth offset is checked: in each header name, one of the constants
+ * TRACEPAR to CEPARENT is at such an offset.
  */
 static STEP(search_next_part, __u32 i, void *context)
 {

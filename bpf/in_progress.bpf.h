@@ -96,8 +96,8 @@ int calls_in_progress(struct bpf_iter__task *context)
 }
 
 /*
- * The programs at a request's end may interrupt a program that lists requests, so the latter uses separate memory. All
- * programs that list requests run in one thread of the agent.
+ * Memory of the programs that list requests. It is separate, because a program at a request's end may interrupt them.
+ * All programs that list requests run in one thread of the agent.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -107,8 +107,8 @@ struct {
 } listed_block_io SEC(".maps");
 
 /*
- * The agent drains this ring after each run, and requests smaller classes of entries if the ring had no room for a
- * class.
+ * The ring for listed requests. The agent drains it after each run. If a class of entries (see struct element_class)
+ * did not fit, the agent requests smaller classes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

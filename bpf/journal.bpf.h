@@ -81,7 +81,7 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 		return 0;
 	}
 	origin_of(&origin, task, state);
-	/* An empty slot equals the origin of a task whose process has no definition. */
+	/* Only used slots are compared: an empty slot equals the origin of a task whose process has no definition. */
 	for (slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
 		if (is_same_owner(&owners->owners[slot], &origin))
 			return 0;
@@ -105,8 +105,8 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 #define FIRST_JOIN_NS_MAX 10000000ull
 
 /*
- * Deletes owners that joined before the transaction began: they belong to a former file system on the device that was
- * not unmounted properly. If the first owner joined long after the transaction began, other tasks had joined before the
+ * Deletes owners that joined before the transaction began: they are left from a former file system, which was not
+ * unmounted properly. If the first owner joined long after the transaction began, other tasks had joined before the
  * agent was attached, so `others` is set.
  */
 static __always_inline void check_owners(struct journal_owners *owners, struct transaction_s *transaction, __u64 key)

@@ -21,7 +21,7 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #define typed(type, pointer) ((type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(type)))
 #define READ(type, pointer, field) (typed(type, pointer)->field)
 /*
- * Loads a pointer field through a pointer that the verifier trusts. For each such load, the verifier would search all
+ * Loads a pointer field through a pointer that the verifier trusts. For each plain load, the verifier would search all
  * types of the kernel by name, which takes a millisecond. The cast avoids the search, because its result is not
  * trusted. So the loaded pointer cannot be passed to a helper that needs a trusted pointer.
  */

@@ -184,7 +184,7 @@ struct process_loss {
 };
 
 /*
- * Number of lost definitions of each process: of markers that exceeded a share of the ring, and of files of its calls.
+ * Number of definitions that each process has lost: markers that exceeded a share of the ring, and files of its calls.
  * The map drops processes if it is full; `losses` counts the lost definitions of all processes.
  */
 struct {
@@ -195,9 +195,9 @@ struct {
 } process_losses SEC(".maps");
 
 /*
- * Counts a lost definition of a process. Must be called before count_loss() increases the total. The agent reads the
- * total first, and attributes the rest that no process accounts for to no known process. In the other order, that rest
- * could include a loss of a known process.
+ * Counts a lost definition of a process. Must be called before count_loss() increases the total: the agent reads the
+ * total first, and subtracts the counts of the known processes to get the losses of unknown processes. In the other
+ * order, a loss of a known process could count as a loss of an unknown process.
  */
 static __noinline int count_process_loss(__u64 process_id, __u64 record_type)
 {

@@ -28,7 +28,7 @@ struct mapped_file {
 struct mapped_place {
 	/* Time at which any file of the place was last mapped; 0 if no file was mapped. */
 	__u64 latest_ns;
-	/* Latest time at which any file was mapped that has lost its entry in the place. */
+	/* Latest mapping time of the files that have lost their entries in the place. */
 	__u64 unnamed_ns;
 	struct mapped_file files[MAPPED_PER_PLACE];
 };
@@ -77,9 +77,9 @@ static __always_inline __u64 write_mapped_ns(struct mapped_place *place, struct 
 }
 
 /*
- * Remembers that the file is mapped now. A file without an entry replaces the file that was mapped least recently;
- * before that, `unnamed_ns` gets the time of the replaced file. Other CPUs may change the place at the same time: if
- * another CPU takes the entry first, `unnamed_ns` gets the time of the new file.
+ * Remembers that the file is mapped now. A file without an entry replaces the file that was mapped least recently,
+ * whose time goes to `unnamed_ns` first. Other CPUs may change the place at the same time: if another CPU takes the
+ * entry first, the time of this file goes to `unnamed_ns`.
  */
 static __always_inline void remember_mapped(struct mapped_place *place, __u64 mapping, __u64 now_ns)
 {

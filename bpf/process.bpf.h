@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Identifies the process of a task, which is defined at the task's first event in a program. */
+/* Identifies the process of a task. The process is defined at the task's first event in a program. */
 #ifndef KREPLAY_PROCESS_BPF_H
 #define KREPLAY_PROCESS_BPF_H
 

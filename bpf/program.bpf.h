@@ -18,15 +18,15 @@
 struct program_scratch {
 	struct program_definition definition;
 	char text[PROGRAM_TEXT_SIZE + STRING_SIZE];
-	/*
-	 * Address of the environment's next string, address of the environment's end, and whether the next string is
-	 * the rest of a long string.
-	 */
+	/* Address of the environment's next string. */
 	__u64 address;
+	/* Address of the environment's end. */
 	__u64 end;
+	/* Whether the next string is the rest of a long string. */
 	__u32 continued;
-	/* Size of the text so far, and the offset of the value of TRACEPARENT in it. */
+	/* Size of the text so far. */
 	__u32 size;
+	/* Offset of the value of TRACEPARENT in the text. */
 	__u32 traceparent_at;
 	__u32 traceparent_size;
 };

@@ -90,7 +90,10 @@ static __always_inline void first_text(struct pt_regs *regs, __u32 id, const voi
 	if (id == NR_WRITE || id == NR_PWRITE64)
 		return;
 	if (*size && bpf_probe_read_user(&first, sizeof(first), *text)) {
-		/* The text may be a marker: if the vector cannot be read, the text cannot be read either. */
+		/*
+		 * The text may be a marker, but cannot be found without the vector. For NULL, is_marker() counts a
+		 * loss.
+		 */
 		*text = NULL;
 		*size = MARKER_SIZE_MIN;
 		return;

@@ -2,7 +2,7 @@ import { commonFields } from './common.ts';
 import { defineRecord } from './define.ts';
 import { internal, label, optional_u64, origins, queuer, text, u64 } from './kinds.ts';
 
-/** kreplay's own numbers, because REQ_OP_* differ between kernels. The BPF program translates to these numbers. */
+/** kreplay's own numbers for block operations, because REQ_OP_* differ between kernels. The BPF program uses them. */
 export const BLOCK_OPERATIONS = { read: 0, write: 1, flush: 2, discard: 3, other: 4 } as const;
 
 export const blockIo = defineRecord('block_io', 2, 'one block request, from its queueing to its completion', {

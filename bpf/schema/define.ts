@@ -64,8 +64,9 @@ export function defineRecord<const F extends Fields>(
   return { name, id, doc, fields, layout, size: offset, sizeMin };
 }
 
-/** Size of `struct event_origin` in bytes, and the offsets of its members. */
+/** Size of `struct event_origin` in bytes. */
 export const ORIGIN_SIZE = C_SIZE['struct event_origin'];
+/** Offsets of the members of `struct event_origin`. */
 export const ORIGIN_OFFSETS = { context_id: 0, process_id: 8, time_ns: 16, bytes: 24, flags: 28 } as const;
 export { ORIGIN_SLOTS, ORIGINS_MAX };
 

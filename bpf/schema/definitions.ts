@@ -6,8 +6,9 @@
 import { defineRecord } from './define.ts';
 import { internal, text, u32, u64 } from './kinds.ts';
 
-/** Maximum sizes of a marker line and of a path in a definition, including the terminating NUL. */
+/** Maximum size of a marker line, including the terminating NUL. */
 export const MARKER_SIZE = 1024;
+/** Maximum size of a path in a definition, including the terminating NUL. */
 export const PATH_SIZE = 4096;
 
 /**
@@ -16,11 +17,9 @@ export const PATH_SIZE = 4096;
  */
 export const THREAD_RECORD_SIZE = 640;
 
-/**
- * Maximum sizes in bytes within a program's definition: of the arguments, and of the arguments and environment
- * variables together.
- */
+/** Maximum size in bytes of the arguments in a program's definition. */
 export const ARGUMENTS_SIZE = 1024;
+/** Maximum size in bytes of the arguments and environment variables together. */
 export const PROGRAM_TEXT_SIZE = 4096;
 
 const head = {

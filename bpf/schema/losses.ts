@@ -54,9 +54,9 @@ export function toLossCause(cause: string): LossCause {
 }
 
 /**
- * Causes whose losses are counted as numbers of events that were never recorded. Other causes do not qualify. For
- * example, `definition_lost` counts definitions, `agent_killed` has no complete number, `retention` removed events that
- * were recorded, and events `in_progress` may still be recorded.
+ * Causes whose counts are numbers of events that were never recorded. The list omits, for example, `definition_lost`,
+ * which counts definitions; `agent_killed`, whose count is incomplete; `retention`, which removes recorded events; and
+ * `in_progress`, whose events may still be recorded.
  */
 export const COUNTED_LOSS_CAUSES: readonly LossCause[] = [
   'ring_full',

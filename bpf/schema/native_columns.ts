@@ -23,15 +23,15 @@ export interface NativeColumns {
    */
   copyValues(source: ColumnArray, from: number, to: number, target: ColumnArray, at: number): void;
   /**
-   * Writes `values` (at least one) to `output` at `offset`; returns the offset after them. `delta` is only for values
+   * Writes `values` (at least one) to `output` at `offset`; returns the offset of their end. `delta` is only for values
    * of 8 bytes.
    */
   encodeColumn(values: ColumnArray, delta: boolean, output: Uint8Array, offset: number): number;
   /** Fills `values`; returns whether the bytes encode exactly as many values as the array has. */
   decodeColumn(encoded: Uint8Array, values: ColumnArray): boolean;
   /**
-   * Sets `target[targets[i]]` to the value of row `rows[i]`. Returns false if values depend on earlier values, and
-   * undefined if the bytes do not encode `count` values.
+   * Sets `target[targets[i]]` to the value of row `rows[i]`, and returns true. Returns false if the encoding makes
+   * values depend on earlier values, and undefined if the bytes do not encode `count` values.
    */
   pickValues(
     encoded: Uint8Array,
@@ -47,7 +47,7 @@ export interface NativeColumns {
   keepRowsWithin(values: ColumnArray, min: bigint, max: bigint, rows: Uint32Array, count: number): number;
   /** Does the same as `keepRowsWithin` for rows whose value is one of `sorted`. */
   keepSortedRows(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array, count: number): number;
-  /** Sets `marks[i]`, or `marks[rows[i]]`, to 1 for each value that is one of `sorted`. */
+  /** Sets `marks[i]` (`marks[rows[i]]` if `rows` is given) to 1 for each value that is one of `sorted`. */
   markSortedRows(values: ColumnArray, sorted: Uint32Array, rows: Uint32Array | undefined, marks: Uint8Array): void;
   /**
    * Adds the number of rows of each type to `counts`, which has 256 values; sets `places[row]` to the number of earlier

@@ -23,7 +23,7 @@ export interface ShipReport {
   trouble: { code: string; blocked: boolean; message: string } | null;
   /** Number of failures, by code. */
   retries: Record<string, number>;
-  /** Times that groups took to arrive. */
+  /** Histogram of how long groups took to arrive. */
   inserts: {
     /** Upper bounds of the buckets; one more bucket counts longer durations. */
     bounds_seconds: number[];

@@ -3,7 +3,7 @@ import { defineRecord } from './define.ts';
 import { file, label, s32 } from './kinds.ts';
 
 /**
- * kreplay's own numbers, which are the same on every architecture; their values come from
+ * kreplay's own numbers for these calls, which are the same on every architecture; their values come from
  * arch/x86/entry/syscalls/syscall_64.tbl.
  */
 export const SYNC_SYSCALLS = {

@@ -3,7 +3,7 @@ import { defineRecord } from './define.ts';
 import { file, label, optional_u64, s32 } from './kinds.ts';
 
 /**
- * kreplay's own numbers, which are the same on every architecture; their values come from
+ * kreplay's own numbers for these calls, which are the same on every architecture; their values come from
  * arch/x86/entry/syscalls/syscall_64.tbl.
  */
 export const WRITE_SYSCALLS = { write: 1, pwrite64: 18, writev: 20, pwritev: 296, pwritev2: 328 } as const;

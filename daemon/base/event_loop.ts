@@ -1,8 +1,8 @@
 /**
- * Divides the main thread's time among all work. At most one chunk of long work runs between two polls of the sockets:
- * if a chunk of each answer in progress ran, a small request would wait for all of them. Small work comes first, then
- * the work that has run the fewest chunks. Otherwise, a request of ten chunks would wait for ten chunks of each request
- * of thousands of chunks.
+ * Divides the main thread's time among all work. At most one chunk of long work runs between two polls of the sockets,
+ * so that a small request waits for one chunk and not for a chunk of every answer. Small work comes first, then the
+ * work that has run the fewest chunks. Otherwise, a request of ten chunks would wait for ten chunks of each request of
+ * thousands of chunks.
  */
 interface WaitingWork {
   wake: () => void;

@@ -8,8 +8,9 @@
 const NS_PER_S = 1_000_000_000n;
 const MS_PER_S = 1_000;
 
-/** The first second of the year 0, and the first second after the year 9999: RFC 3339 has no other years. */
+/** The first second of the year 0, the first year of RFC 3339. */
 const FIRST_S = -62_167_219_200n;
+/** The first second after the year 9999, the last year of RFC 3339. */
 const END_S = 253_402_300_800n;
 
 /**

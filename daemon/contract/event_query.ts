@@ -40,7 +40,8 @@ export interface EventQuery {
   limited: boolean;
   after: EventKey | undefined;
   /**
-   * Position in the list of the slowest events after which the page begins; undefined if events are ordered by time.
+   * Set if events are ordered by duration: the page begins after the event `after`, or with the slowest event if
+   * `after` is undefined.
    */
   slowest: { after: SlowKey | undefined } | undefined;
   detail: CoverageDetail | undefined;

@@ -54,8 +54,8 @@ export function parseHeatmapQuery(query: Query, nowNs: bigint): HeatmapQuery {
 }
 
 /**
- * Returns the time columns of a query; if the query has no bounds, the columns cover the time of the recordings. A
- * transaction in `reach` may have begun earlier: on another node, or with events that retention has removed.
+ * Returns the time columns of a query. If the query has no bounds, the columns cover the time of the recordings and
+ * begin no later than `reach`: a transaction may have begun on another node, or with events that retention has removed.
  */
 export function computeQueryColumns(
   { of, columnCount, nowNs, filter }: HeatmapQuery,

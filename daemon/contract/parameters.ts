@@ -61,7 +61,7 @@ export const files = buildNamesSchema(listPossibleNames, FILES_MAX, TOO_MANY_FIL
 
 /**
  * Names of hosts. Unlike other lists of names, a list of hosts contains only its items, because an answer's coverage
- * names each requested host, even a host without events. The only item of a list is not trimmed.
+ * names each requested host, even a host without events. Items are trimmed, unless there is only one.
  */
 export const hosts = buildNamesSchema((value) => {
   const items = parseListItems(value);

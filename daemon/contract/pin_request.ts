@@ -15,7 +15,7 @@ export const pinRequest = z.strictObject({
       .union([z.number(), z.bigint()], { error: MESSAGE })
       .default(BEFORE_MS_DEFAULT)
       .transform((value, context) => {
-        // Up to this limit, a double has enough digits for whole nanoseconds.
+        // Up to BEFORE_NS_MAX, a double represents milliseconds exactly to the nanosecond.
         const ns = parseMilliseconds(String(value));
         if (ns !== undefined && ns <= BEFORE_NS_MAX) return ns;
         context.issues.push({ code: 'custom', message: MESSAGE, input: value });

@@ -25,8 +25,8 @@ export const extraLatencyNs = int64(0n, EXTRA_LATENCY_NS_MAX).meta({
 });
 
 /**
- * An offset may be large, because a clock without a battery may be off by decades. Only the length of the replay, whose
- * clocks have been aligned by the offsets, has a smaller limit (`SPAN_NS_MAX`).
+ * An offset may be large, because a clock without a battery may be off by decades. Only the length of the replay after
+ * the offsets are applied has a smaller limit (`SPAN_NS_MAX`).
  */
 const offsetNs = int64(-MAX_INT64, MAX_INT64);
 
@@ -140,7 +140,7 @@ export const stepRequest = z.strictObject({
 const FRAMES = ['state', 'position', 'event'];
 const FRAMES_MESSAGE = 'must be state, position or both, or state,event';
 
-/** The kinds of frames that a stream sends; undefined stands for events and states. */
+/** The kinds of frames that a stream sends. If `wanted` is undefined, the stream sends events and states. */
 export const streamParameters = z.strictObject({
   frames: parsed(
     (text) => {

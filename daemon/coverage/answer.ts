@@ -39,16 +39,13 @@ export interface CoveredAnswer {
   /** Detects shards of a fleet that the answer lacks; undefined if there are no shards. */
   readonly shards: ShardWatch | undefined;
   /**
-   * Returns the coverage of an answer about events; if the filter selects one transaction, only gaps that concern that
-   * transaction.
+   * Returns the coverage of an answer about events. If the filter selects one transaction, the coverage has only the
+   * gaps that concern that transaction.
    */
   coverEvents(filter: EventFilter): Promise<FoundCoverage>;
   /** Returns the coverage of an answer about one transaction. */
   coverTransaction(transaction: TransactionSummary): Promise<FoundCoverage>;
-  /**
-   * Returns the coverage of an answer about a population; `reach` is the reach of its transactions, or null if there
-   * are none.
-   */
+  /** Returns the coverage of an answer about a population; `reach` is null if the population has no transactions. */
   coverPopulation(population: Population, reach: TransactionReach | null): Promise<FoundCoverage>;
   /** Returns the coverage of a list of the transactions that a filter selects. */
   coverList(filter: Population['filter'], reach: TransactionReach | null): Promise<FoundCoverage>;

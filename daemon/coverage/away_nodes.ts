@@ -5,7 +5,7 @@ import type { FoundCoverage } from './coverage.ts';
 import type { CoverageQuery } from './unrecorded.ts';
 
 const CAUSE: LossCause = 'unavailable';
-/** Cause that the gaps of a node seem to have if its shard is unavailable; these gaps are replaced. */
+/** Wrong cause of the gaps of a node whose shard is unavailable. These gaps are replaced. */
 const SEEMING: LossCause = 'not_recorded_yet';
 
 /** Adds a gap over the whole window for each unavailable node, or one gap without a node if the nodes are not known. */

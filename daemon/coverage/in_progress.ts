@@ -1,6 +1,6 @@
 /**
- * Computes which calls and requests an answer lacks because they began in the window and have not ended. The owners of
- * calls and requests that were in progress when an agent ended are also known:
+ * Computes which calls and requests an answer lacks because they began in the window and have not ended. This includes
+ * calls and requests that were in progress when an agent ended, because the recording lists them with their owners:
  *
  *   window    from ............ to
  *   calls       [== in progress ======= ...     a gap from its start, and described

@@ -8,7 +8,7 @@
  *   rate: lost                      yes    yes     yes       yes
  *
  * The span ends after the last gap that the window touches. Events that retention removed are no longer counted, so
- * gaps that begin in that time have no share.
+ * gaps that begin in the removed time have no share.
  */
 import { COUNTED_LOSS_CAUSES } from '../../bpf/schema/losses.ts';
 import { I64_MAX, max, min } from '../base/bigints.ts';

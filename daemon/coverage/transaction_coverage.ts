@@ -19,8 +19,8 @@ import type { CoverageQuery } from './unrecorded.ts';
 const QUIET_NS = 1_000_000_000n;
 
 /**
- * Reads the coverage of an answer about events; if the filter selects one transaction, only gaps that concern that
- * transaction.
+ * Reads the coverage of an answer about events. If the filter selects one transaction, the coverage has only the gaps
+ * that concern that transaction.
  */
 export async function readEventCoverage(
   store: Store,

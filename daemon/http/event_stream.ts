@@ -37,8 +37,9 @@ const CHUNK_SIZE_DIGITS = 8;
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
 const LINE_END = Buffer.from('\r\n');
 const CHUNK_HEAD_BYTES = CHUNK_SIZE_DIGITS + LINE_END.length;
-/** Maximum size of a write that uses the shared buffer, and the spare bytes that are allocated with this buffer. */
+/** Maximum size of a write that uses the shared buffer. */
 const OUTGOING_BYTES_MAX = 64 * 1024;
+/** Spare bytes of a new shared buffer, so that a slightly longer write can use the buffer as well. */
 const OUTGOING_BYTES_MORE = 1024;
 
 /**

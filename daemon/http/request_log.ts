@@ -27,7 +27,7 @@ export interface EndedRequest {
 
 export interface RequestLogOptions {
   log: Logger;
-  /** Duration in milliseconds from which a request is logged as slow. */
+  /** Minimum duration in milliseconds of a request that is logged as slow. */
   slowMs: number;
   onEnd: (request: EndedRequest) => void;
 }

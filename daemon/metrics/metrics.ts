@@ -25,14 +25,14 @@ import { describeAgent } from './recording_agent.ts';
 import { createReportedHistogram } from './reported_histogram.ts';
 
 /**
- * Interval at which the library samples the event loop. The defaults of 10 and 100 ms cost an idle daemon half a
- * percent of a CPU.
+ * Interval at which the Prometheus client samples the event loop. Its defaults of 10 and 100 ms cost an idle daemon
+ * half a percent of a CPU.
  */
 const LOOK_MS = 60_000;
 
 /**
- * Metrics of the library that are removed: `promtool check metrics` rejects their names, or an interval of LOOK_MS
- * gives them too few samples.
+ * Metrics of the Prometheus client that are removed: `promtool check metrics` rejects their names, or an interval of
+ * LOOK_MS gives them too few samples.
  */
 const UNWANTED = [
   'nodejs_active_handles_total',
@@ -299,7 +299,7 @@ export function createFleetMetrics(registry: Registry) {
     buckets: QUERY_SECONDS,
     registers: [registry],
   });
-  // The library resets a metric without labels to 0, but here 0 would be a valid value.
+  // The Prometheus client resets a metric without labels to 0, but here 0 would be a valid value.
   const single = [shards, parts, disk, oldest];
   return {
     queried: (seconds: number): void => queries.observe(seconds),
@@ -319,8 +319,8 @@ export function createFleetMetrics(registry: Registry) {
 }
 
 /**
- * Creates a summary of quantiles over nodes, which the server has computed; the library's own summaries compute
- * quantiles over time.
+ * Creates a summary of quantiles over nodes, which the server has computed; the summaries of the Prometheus client
+ * compute quantiles over time.
  */
 function createLagSummary(registry: Registry) {
   const name = 'kreplay_fleet_lag_seconds';

@@ -1,6 +1,4 @@
-/**
- * A histogram that another process has counted, unlike the library's own histograms, which do the counting themselves.
- */
+/** A histogram that another process has counted. The histograms of the Prometheus client do the counting themselves. */
 import type { Registry } from '@prometheus-io/client';
 import type { AskedDurations } from './asked_socket.ts';
 

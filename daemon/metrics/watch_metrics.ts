@@ -6,7 +6,7 @@ import { Counter, Gauge, Registry } from '@prometheus-io/client';
 import type { MetricDescription } from './metrics.ts';
 import { DROP_REASONS, type DropReason, FAILED_STEPS, type FailedStep, type WatchCounters } from './watch_counters.ts';
 
-/** Numbers of due pins, bundles and deliveries, and of stored bundles, read from the watcher's state. */
+/** Numbers of due pins, bundles and deliveries, and number and size of the stored bundles. */
 export interface WatchGauges {
   pinsDue: number;
   bundlesDue: number;

@@ -50,7 +50,7 @@ export interface AppOptions {
   data?: string | undefined;
   /** State folder of a shipper on this host, whose metrics are requested. */
   shipState?: string | undefined;
-  /** Duration in milliseconds from which a request is logged as slow. */
+  /** Minimum duration in milliseconds of a request that is logged as slow. */
   slowMs?: number | undefined;
 }
 

@@ -61,7 +61,7 @@ export interface DaemonOptions {
   /** Signal that ends the daemon when it is aborted. */
   signal: AbortSignal;
   log: Logger;
-  /** Duration in milliseconds from which a request is logged as slow. */
+  /** Minimum duration in milliseconds of a request that is logged as slow. */
   slowMs?: number | undefined;
   /**
    * Whether long scans run outside the main thread. A daemon with a single client runs them in the main thread, which

@@ -28,9 +28,9 @@ export const CONNECTIONS_PER_CLIENT_MAX = 256;
 /** Number of extra connections for programs that monitor the daemon, used when all other connections are working. */
 export const KEPT_MAX = 32;
 /**
- * Number of connections that the kernel queues until they are accepted; its default limit allows no more. A client that
- * finds the queue full tries again only after 1, 3 and 7 s. Node's default of 511 is too small for a thousand clients
- * that connect at once.
+ * Number of connections that the kernel queues until they are accepted, which is the kernel's default limit. A client
+ * that finds the queue full tries again only after 1, 3 and 7 s. Node's default of 511 is too small for a thousand
+ * clients that connect at once.
  */
 const BACKLOG = 4096;
 const ANSWERED_ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
@@ -53,7 +53,7 @@ export interface ListenOptions {
   insecureHttp?: boolean;
   /** Whether the address belongs to a proxy, which may have any number of connections. */
   isProxy?: (address: string | undefined) => boolean;
-  /** Called for each connection that is closed to make room or because of what its client does, with the reason. */
+  /** Called with the reason for each connection that is closed, to make room or because of its client's behaviour. */
   onClosed?: (reason: CloseReason) => void;
   /** Accounting of the data that clients have not read. Queries use the same accounting. */
   unsent?: Unsent | undefined;
@@ -199,7 +199,7 @@ function refuseForNow(res: ServerResponse): void {
   res.end(JSON.stringify(buildProblemBody(problem)));
 }
 
-/** Answers input that is not a request with a problem, because such input never reaches Express. */
+/** Sends a problem as the answer to input that is not a request, because such input never reaches Express. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   // Only errors of HTTP are answered. All other errors concern the connection, which cannot carry an answer: the client
   // has disconnected, or TLS failed.

@@ -35,8 +35,8 @@ export interface ExplainedTransaction {
 }
 
 /**
- * Other requests are read from this long before the explained period. A request that began even earlier has nearly
- * always ended before the period.
+ * Length of the time before the explained period in which other requests are read, too. A request that began even
+ * earlier has nearly always ended before the period.
  */
 const BEFORE_NS = 1_000_000_000n;
 
@@ -82,8 +82,8 @@ function buildOwnFilters({ transactionId, fromNs, toNs }: ExplainRequest): Event
 
 /**
  * Returns the filter for the other requests that an explanation counts: requests on the transaction's devices during
- * the explained calls, or during the whole explained period if the explanation is about requests outside of calls or
- * there are no calls. Returns null if no device is known.
+ * the explained calls. If there are no calls, or the explanation is about requests outside of calls, the whole
+ * explained period counts. Returns null if no device is known.
  */
 function buildOthersFilter(
   own: EventColumns,

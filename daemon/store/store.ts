@@ -52,7 +52,7 @@ export interface SpanOfNode {
   toNs: bigint;
 }
 
-/** An event that has not ended, as far as is known. */
+/** An event that had not ended when it was last observed. */
 export interface UnendedEvent extends RecordedUnended {
   node: string;
   /** Last time at which the event is known to have been in progress. */
@@ -101,7 +101,7 @@ export interface NodeClock {
 
 export interface TransactionSummary {
   transactionId: string;
-  /** Trace id of the first context with which the transaction was seen, on the first node that has such an id. */
+  /** Trace id of the transaction's first context, from the first recording that has one; null if none has. */
   traceId: string | null;
   /** Start of the transaction's first own event, or of its first event if it has no own events. */
   firstTimestampNs: bigint;
@@ -165,11 +165,9 @@ export interface TransactionKey {
 
 /** The nodes and the period of a set of transactions. Only events for which the callers waited count. */
 export interface TransactionReach {
-  /**
-   * Earliest start of a transaction, and exclusive end of the period in which events of the transactions can have
-   * begun.
-   */
+  /** Earliest start of a transaction. */
   fromNs: bigint;
+  /** Exclusive end of the period in which events of the transactions can have begun. */
   toNs: bigint;
   /** The nodes that took part in the transactions. */
   nodes: string[];
@@ -304,8 +302,9 @@ export interface FollowedBatch {
 }
 
 /**
- * Methods reject with an error whose `code` is one of ERRORS if a recording cannot be read, because an answer without
- * that recording would be incomplete. Async generators yield so that other work can run meanwhile.
+ * Queries of recorded events. Methods reject with an error whose `code` is one of ERRORS if a recording cannot be read,
+ * because an answer without that recording would be incomplete. Async generators yield so that other work can run
+ * meanwhile.
  */
 export interface Store {
   /**

@@ -28,7 +28,7 @@ export interface CallSums extends OperationSums {
 }
 
 export interface RequestSums extends OperationSums {
-  /** Number of requests that may not have carried data of the transaction. */
+  /** Number of requests for which it is uncertain whether they carried data of the transaction. */
   ambiguous_count: number;
   ambiguous_bytes: bigint;
 }

@@ -8,8 +8,8 @@ export const SCANS_MAX_DEFAULT = 16;
 export const QUERY_TIMEOUT_MS_DEFAULT = 30_000;
 
 /**
- * Number of queries that may wait for each scan that may run. With a longer queue, the last queries would wait too
- * long.
+ * Number of queries that may wait, as a multiple of the scans that may run. In a longer queue, the last queries would
+ * wait too long.
  */
 export const WAITING_PER_SCAN = 4;
 export const WAIT_MS_MAX_DEFAULT = 2_000;

@@ -11,11 +11,9 @@ import { abortResponse } from '../abort_response.ts';
 import { readBytesTaken } from '../socket_progress.ts';
 
 export const UNSENT_BYTES_MAX_DEFAULT = 96 * 1024 * 1024;
-/**
- * Time for which a client is observed, and bytes that it must take in that time. The answer of a slower client may be
- * closed to make room.
- */
+/** Time for which a client is observed before its answer may be closed as stalled. */
 const STALLED_MS_DEFAULT = 10_000;
+/** Minimum number of bytes that a client takes in STALLED_MS_DEFAULT if it is not stalled. */
 const TAKEN_BYTES_MIN_DEFAULT = 64 * 1024;
 const CHECK_EVERY_MS = 1_000;
 /**

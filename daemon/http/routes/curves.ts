@@ -20,8 +20,9 @@ import { runToEnd, waitForWork } from './run_in_steps.ts';
 
 /** Maximum number of transactions in one answer. */
 export const CURVES_MAX = 10_000;
-/** Maximum numbers of transactions and events that are read at once. They limit the memory of the planner's thread. */
+/** Maximum number of transactions that are read at once. It limits the memory of the planner's thread. */
 const BATCH_TRANSACTIONS = 2048;
+/** Maximum number of events that are read at once, for the same reason. */
 const BATCH_EVENTS = 65_536;
 
 interface Options {

@@ -15,7 +15,7 @@ import type { SlowestPage } from '../../sums/slowest.ts';
 
 /** Maximum number of events in an explained transaction. Explaining this many events takes half a second. */
 export const EXPLAINED_EVENTS_MAX = 200_000;
-/** Maximum number of other transactions' requests that are counted, as in the page's lanes. */
+/** Maximum number of other transactions' requests that are counted, the same as in the page's lanes. */
 export const EXPLAINED_OTHERS_MAX = 200_000;
 
 interface Explained extends ExplainedTransaction {

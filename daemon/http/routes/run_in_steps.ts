@@ -1,4 +1,6 @@
-/** Runs work in steps, so that other requests are served between the steps. The answer needs the complete result. */
+/**
+ * Runs the work of an answer that needs the complete result. Other requests are served between the steps of the work.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Response } from 'express';
 import { yieldToEventLoop } from '../../base/event_loop.ts';

@@ -143,8 +143,8 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
   }
 
   /**
-   * Counts the bursts of one transaction. Most transactions need no events for this, and so no slot. Resolves to null
-   * if the gate refuses a slot or the count takes too long, and to undefined if the client has disconnected.
+   * Counts the bursts of one transaction. A slot is requested only if events must be read, which is rare. Resolves to
+   * null if the gate refuses the slot or the count takes too long, and to undefined if the client has disconnected.
    */
   async function countOwn(
     res: Response,

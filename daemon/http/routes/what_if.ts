@@ -97,8 +97,8 @@ async function sendProjection(
 }
 
 /**
- * Whether a call in progress has not ended by the deadline, `timeoutNs` after the start of the transaction; null if
- * this is not known.
+ * Whether a call is still in progress at the deadline, `timeoutNs` after the start of the transaction; null if this is
+ * unknown.
  */
 function goesOnAfter(
   transaction: TransactionSummary | undefined,

@@ -32,8 +32,8 @@ const BEFORE: Readonly<Record<string, string>> = {
   streamSession: 'stepSession',
 };
 /**
- * Time for which a session plays before the example's request. At half speed, the order's commit is then waiting for
- * the disk.
+ * Time for which a session plays before the example's request. At half speed, the commit of the example's transaction
+ * is then waiting for the disk.
  */
 const PLAYED_NS = 100_000_000n;
 

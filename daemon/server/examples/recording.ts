@@ -30,8 +30,9 @@ const ORIGIN = ATTRIBUTION_SOURCES.indexOf('origin');
 const EXACT = ATTRIBUTION_QUALITIES.indexOf('exact');
 
 interface ExampleTimes {
-  /** Start, relative to the start of the order, and duration; both are in units of `UNIT_NS`. */
+  /** Start, relative to the start of the order, in units of `UNIT_NS`. */
   at: bigint;
+  /** Duration in units of `UNIT_NS`. */
   lasts: bigint;
 }
 

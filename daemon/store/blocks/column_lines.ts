@@ -178,8 +178,8 @@ export function createLineWriter(): LineWriter {
   let gathered: LineDraft | undefined;
 
   /**
-   * Resolves the names of many rows at once, because a block may have a single row, if the rows of several recordings
-   * alternate.
+   * Resolves the names of many rows at once, which costs less than block by block: if the rows of several recordings
+   * alternate, each block has a single row.
    */
   function nameRows({ codes, indexes, numbers, namedCount: from, count: to }: LineDraft): void {
     const rows = { codes, dictionaries, from, to };
@@ -229,7 +229,7 @@ export function createLineWriter(): LineWriter {
 
   const sumNameLengths = () => threads.length + whats.length + owners.length + origins.length;
 
-  /** Returns whether the line is long enough. */
+  /** Returns whether the line is full. Resolves the names of PART_ROWS rows at a time, to know their length. */
   function isFull(of: LineDraft): boolean {
     if (of.count === LINE_EVENTS_MAX) return true;
     if (of.count - of.namedCount < PART_ROWS) return origins.length > NAMES_LENGTH_MAX;

@@ -22,7 +22,7 @@ export interface RowNumbers<Meaning> {
   clear(): void;
 }
 
-/** Calls `onNew` for each meaning that gets a new number, with the meaning and its JSON text. */
+/** Creates a numbering, which calls `onNew` with each new meaning and its JSON text. */
 export function createRowNumbers<Meaning extends readonly (string | number | null)[]>(
   codesPerRow: number,
   onNew: (meaning: Meaning, json: string) => void,

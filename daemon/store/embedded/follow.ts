@@ -100,8 +100,7 @@ function buildBatch({ followed, ...position }: BatchDraft, complete: boolean): F
 }
 
 /**
- * Returns the place in each recording. If a recording has appeared since the position, all its events are new. An
- * import never has new events.
+ * Returns the place in each recording. If `known` lacks a recording, all its events are new, unless it is an import.
  */
 function buildPlaces(known: RecordingsPosition['places'], extents: readonly Extent[]): Map<string, RecordingPosition> {
   const places = new Map([...known].map(([id, place]) => [id, { ...place }]));
@@ -119,7 +118,7 @@ function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Ba
     const noted = lossId > place.lossId ? recordings.lossesAfter(recordingId, place.lossId) : [];
     place.lossId = lossId;
     for (const { fromNs, toNs, lost, cause, service } of noted) {
-      // For retention, only the removal of events that this tail has not sent yet is reported, below.
+      // Retention is reported below, because only the removal of events that this tail has not sent yet counts.
       if (cause !== 'retention') addLoss(draft, { lost, cause, service, fromNs, toNs, node });
     }
     const removed = recordings.countRemoved(recordingId, place.given, end);

@@ -24,7 +24,8 @@ export interface RecordingPosition {
   /** Events with numbers below this number were read. They were given, or they wait until `key` passes them. */
   number: number;
   /**
-   * Approximate end of the given events. If retention removes events from this number on, they are losses of this tail.
+   * Approximate exclusive end of the given events. An event that retention removes is a loss of this tail if its number
+   * is at least `given`.
    */
   given: number;
   /**

@@ -92,7 +92,7 @@ async function changeFiles(
 
 /**
  * Reverts the change that failed, because the recording may contain the change although writing it to disk failed. An
- * existing pin never covers less than before.
+ * earlier pin is kept, and may still cover the longer period of the failed change.
  */
 async function takeBack({ file, firstNs, before }: PinnableFile, transactionId: string): Promise<void> {
   if (!before) await unpinInFile(file, transactionId);

@@ -92,7 +92,10 @@ export function openRecordingStore(
       files.release(open);
     }
   }
-  /** Throws if nothing is found while a file is unreadable, because the file may contain the result. */
+  /**
+   * Runs `work`, which searches for one item. Throws if the item is not found and a file is unreadable, because that
+   * file may contain the item.
+   */
   const find = <Result>(work: (open: Open) => Result | undefined): Result | undefined =>
     withStoreErrors(() => {
       const found = readOnce(work);
@@ -180,7 +183,10 @@ function selectRecordings(open: Open, nodes: readonly string[] | undefined): Ope
   return nodes ? open.filter(({ node }) => nodes.includes(node)) : open;
 }
 
-/** If `isLeftOut` accepts the error of one recording, the scan continues with the other recordings. */
+/**
+ * Scans the recordings as one. If `isLeftOut` accepts the error of a recording, the scan continues with the other
+ * recordings.
+ */
 function scan(
   open: Open,
   request: ScanRequest,

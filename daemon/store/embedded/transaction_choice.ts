@@ -8,7 +8,7 @@ import { collectChainRows, findTableIndex, isAlone, type TransactionGroups } fro
 import { findReach } from './transaction_reach.ts';
 
 const ROWS_A_STEP = 8192;
-/** Number of candidates collected beyond the limit before all but the best are dropped. */
+/** Number of candidates beyond the limit at which all but the best are dropped, because memory is limited. */
 const CHOSEN_EXTRA_MAX = 4096;
 
 /** A chosen transaction. If a recording has copies, `rows` contains the rows of only one copy. */
@@ -136,8 +136,8 @@ function chooseFirstNs(a: KnownTransaction, b: KnownTransaction): bigint {
 type Owners = Pick<ChosenRequest['filter'], 'services' | 'nodes' | 'excluded'>;
 
 /**
- * Returns a test of a transaction's rows. It requires that one of the nodes and one of the services took part in the
- * transaction, and no excluded node or service.
+ * Returns a test of a transaction's rows. A transaction passes if one of the nodes and one of the services took part in
+ * it, but no excluded node or service.
  */
 export function createOwnerTest(open: readonly OpenRecording[], groups: TransactionGroups, filter: Owners) {
   const { services, nodes, excluded } = filter;

@@ -32,8 +32,9 @@ const QUERY_EVERY_NS = 1_000_000_000n;
  * seconds.
  */
 interface Memory {
-  /** Names of recent segments whose late events were returned, and the counts of the losses that were returned. */
+  /** Names of recent segments whose late events were returned. */
   readonly segments: ReadonlySet<string>;
+  /** Counts of the losses that were returned, by name. */
   readonly losses: ReadonlyMap<string, number>;
   /** Segments whose late events were returned only up to the key `after`. */
   readonly late?: { segments: readonly ArrivedSegment[]; after: RowKey | undefined } | undefined;
@@ -277,8 +278,8 @@ export function decodePosition(text: string): ArrivalPosition | undefined {
 /* Recent arrivals at a fleet: segments and losses, by the server's clock. */
 
 /**
- * Number of seconds by which each query reads arrivals again that were read before. A row may become visible up to this
- * much later than its time of arrival, and the clocks of servers differ.
+ * Overlap of each query of arrivals with the previous query, in seconds. A row may become visible up to this much later
+ * than its time of arrival, and the clocks of servers differ.
  */
 const OVERLAP_S = 5n;
 

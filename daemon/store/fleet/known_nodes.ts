@@ -10,8 +10,8 @@ export interface KnownNodes {
   /** Stores the recordings of these nodes, or of all nodes, that were found while all shards answered. */
   learn(found: readonly KnownRecording[], nodes: readonly string[] | undefined): void;
   /**
-   * Adds the recordings that the available shards have to the known recordings. Returns the nodes, among these nodes or
-   * all nodes, of which a known recording is on fewer shards than before.
+   * Adds `found`, the recordings on the available shards, to the known recordings. Returns each of these nodes, or of
+   * all nodes, that has a known recording on fewer shards than before.
    */
   compare(found: readonly KnownRecording[], nodes: readonly string[] | undefined): string[];
   names(): string[];

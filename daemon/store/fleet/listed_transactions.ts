@@ -20,7 +20,7 @@ interface Ranked {
 /** Returns the transactions that follow `after` in the list, at most `count` of them. */
 type Rank = (after: TransactionKey | undefined, count: number) => Promise<Ranked[]>;
 
-/** Number of candidates collected beyond the limit before all but the best are dropped. */
+/** Number of candidates kept beyond the limit, because some summaries may show that a transaction began too early. */
 const KEPT_EXTRA_MAX = 4096;
 
 export async function* listFleetTransactions(

@@ -373,7 +373,7 @@ interface AskedEvents {
   conditions: readonly Sql[];
   order: Order;
   rowsMax: number;
-  /** Whether the conditions other than the time range select few of the rows in the time range. */
+  /** Whether only few of the rows in the time range meet the other conditions. */
   selectFew?: boolean;
 }
 
@@ -408,9 +408,9 @@ export function buildPinnedSql(fleet: Fleet, asked: AskedEvents): Sql {
 }
 
 /**
- * Builds the selection from one table. The server reads the other columns only for rows that PREWHERE selects. PREWHERE
- * contains all conditions. If `selectFew` is set, the server itself chooses the condition for PREWHERE, and does not
- * choose the time range.
+ * Builds the selection from one table. The server reads the other columns only for rows that PREWHERE selects. By
+ * default, PREWHERE contains all conditions. If `selectFew` is set, the server itself chooses a condition other than
+ * the time range for PREWHERE.
  */
 function selectFrom(table: Sql, asked: AskedEvents): Sql {
   return sql`SELECT ${columns(asked.selected)} FROM ${table}
