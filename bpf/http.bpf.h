@@ -141,7 +141,8 @@ static __always_inline bool may_bring_work(struct task_struct *task, struct file
 {
 	__u32 type = type_of(file);
 
-	return type == S_IFSOCK || (type == S_IFIFO && BPF_CORE_READ(file, f_cred) != LOAD_POINTER(struct task_struct, task, real_cred));
+	return type == S_IFSOCK ||
+	       (type == S_IFIFO && BPF_CORE_READ(file, f_cred) != LOAD_POINTER(struct task_struct, task, real_cred));
 }
 
 static __always_inline bool is_request_child(struct task_state *state)

@@ -54,7 +54,8 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 static __always_inline void define_process(struct task_struct *task, struct task_state *leader, __u64 now_ns)
 {
 	__u64 known_id = leader->process_id, program_id = 0, id, cgroups;
-	bool is_same, has_program = LOAD_POINTER(struct task_struct, task, mm) && !(task->flags & PF_KTHREAD), is_refused = false;
+	bool is_same, has_program = LOAD_POINTER(struct task_struct, task, mm) && !(task->flags & PF_KTHREAD),
+		      is_refused = false;
 
 	/*
 	 * The css_set is read before the cgroup's id: if the process moves in between, its next event defines the

@@ -122,7 +122,8 @@ int BPF_PROG(task_exit, struct task_struct *task)
 	/* A task returns from a recorded call before it exits, so the end of this call was missed. */
 	if (state && state->start_ns)
 		lose_call(state);
-	if (state && task->pid == task->tgid && state->process_context_id && LOAD_POINTER(struct task_struct, task, signal)->nr_threads > 1)
+	if (state && task->pid == task->tgid && state->process_context_id &&
+	    LOAD_POINTER(struct task_struct, task, signal)->nr_threads > 1)
 		leave_default(task, state);
 	if (state && is_own_context(state->context_id, state->context_flags))
 		pass_on_to_executor(task, state);

@@ -180,17 +180,21 @@ const OTHERS_MAX = 200_000;
 test.each([
   [OTHERS_MAX, 0],
   [OTHERS_MAX + 10_000, 1],
-])('of %i requests of others, some are said not to be shown only if that is so', async (count, notes) => {
-  const others = Array.from({ length: count }, (_, i): Row => {
-    const request = { at: FIRST + BigInt(i), duration: 1_000_000n, service: 'backup', transaction: 'backup-1' };
-    return { ...request, type: 'block_io', bytes: 4096n, queue: 1n, result: 0n };
-  });
-  const own: Row = { at: FIRST, duration: 2_000_000n, transaction: 'order-1' };
-  const daemon = await served(recorded([own, ...others]));
-  const { page } = await newPage();
-  await page.goto(`${daemon.url}/#v=1&view=lanes&transaction=order-1`);
-  await page.waitForSelector('main[aria-busy=false]');
-  await page.waitForSelector('h1:has-text("backup had")');
-  expect(await page.locator('text=More requests of others were under way').count()).toBe(notes);
-  expect(await page.locator('h1:has-text("at least")').count()).toBe(notes);
-}, 60_000);
+])(
+  'of %i requests of others, some are said not to be shown only if that is so',
+  async (count, notes) => {
+    const others = Array.from({ length: count }, (_, i): Row => {
+      const request = { at: FIRST + BigInt(i), duration: 1_000_000n, service: 'backup', transaction: 'backup-1' };
+      return { ...request, type: 'block_io', bytes: 4096n, queue: 1n, result: 0n };
+    });
+    const own: Row = { at: FIRST, duration: 2_000_000n, transaction: 'order-1' };
+    const daemon = await served(recorded([own, ...others]));
+    const { page } = await newPage();
+    await page.goto(`${daemon.url}/#v=1&view=lanes&transaction=order-1`);
+    await page.waitForSelector('main[aria-busy=false]');
+    await page.waitForSelector('h1:has-text("backup had")');
+    expect(await page.locator('text=More requests of others were under way').count()).toBe(notes);
+    expect(await page.locator('h1:has-text("at least")').count()).toBe(notes);
+  },
+  60_000,
+);

@@ -73,7 +73,8 @@ function formatVerdict({ verdict, reasons }: RunResult): string {
 function buildCommandCase(result: RunResult): TestCase {
   const { ended, settings, gates, reasons, verdict } = result;
   const name = `the command: ${settings.command.join(' ')}`;
-  if (!ended) return { name, seconds: 0, outcome: { kind: 'skipped', message: `no exit code is known: ${reasons.join('; ')}` } };
+  if (!ended)
+    return { name, seconds: 0, outcome: { kind: 'skipped', message: `no exit code is known: ${reasons.join('; ')}` } };
   const seconds = ended.duration_ns / 1e9;
   const isJudgedByGate = gates.some(({ gate }) => gate.startsWith('--expect-exit'));
   if (ended.code === 0 || isJudgedByGate) return { name, seconds };
