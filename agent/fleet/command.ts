@@ -202,7 +202,9 @@ async function runUpgrade(flags: ChangeFlags): Promise<void> {
   for (const { found } of servers) refuseUnmade(found, database);
   const layout = chooseAgreedLayout(servers, { database, cluster });
   for (const { settings, version } of servers) {
-    const changes = await upgradeTables(settings, { database, version, ...layout }, nowNs());
+    const changes = await runWithConnection(settings, (connection) =>
+      upgradeTables(connection, { database, version, ...layout }, nowNs()),
+    );
     report(flags, { url: settings.urls[0]!, version, changes });
   }
 }

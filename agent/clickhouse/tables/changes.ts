@@ -60,16 +60,11 @@ async function makeDatabase(settings: ConnectionSettings, place: TablePlace): Pr
 /**
  * Adds missing tables and columns. Throws a UserError if there are no tables yet, or if they belong to a newer kreplay.
  */
-export async function upgradeTables(settings: ConnectionSettings, place: TablePlace, nowNs: bigint): Promise<Changes> {
-  const connection = connect(settings);
-  try {
-    const found = await readDatabaseState(connection, settings.urls[0]!);
-    refuseUnmade(found, place.database);
-    const layout = chooseLayout([found], toWanted(place), place.database);
-    return await complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
-  } finally {
-    connection.close();
-  }
+export async function upgradeTables(connection: Connection, place: TablePlace, nowNs: bigint): Promise<Changes> {
+  const found = await readDatabaseState(connection, place.database);
+  refuseUnmade(found, place.database);
+  const layout = chooseLayout([found], toWanted(place), place.database);
+  return complete(connection, { place: { ...place, ...layout }, layout, found, nowNs });
 }
 
 /** Throws a UserError if `kreplay fleet init` has not completed in this database. */
