@@ -1,4 +1,5 @@
 /** Entry point: one binary, whose commands are in `daemon/cli/program.ts`. */
+import { isReadByJournal } from './agent/output/journal.ts';
 import { escapeControls } from './agent/output/printable.ts';
 import { UserError } from './agent/process/errors.ts';
 import { toUserError } from './agent/process/surroundings.ts';
@@ -44,9 +45,14 @@ async function main(args: readonly string[]): Promise<void> {
   }
 }
 
+/** The priority of an error in the journal: `journalctl -p warning` shows why a service did not start. */
+const ERROR_PRIORITY = '<3>';
+
 /** Messages quote files, which anyone may have written. */
 function tell(message: string): void {
-  process.stderr.write(`kreplay: ${message.split('\n').map(escapeControls).join('\n')}\n`);
+  const priority = isReadByJournal(process.stderr) ? ERROR_PRIORITY : '';
+  const lines = `kreplay: ${message}`.split('\n').map((line) => `${priority}${escapeControls(line)}\n`);
+  process.stderr.write(lines.join(''));
 }
 
 if (import.meta.main) await main(process.argv.slice(2));

@@ -1,11 +1,11 @@
 /**
  * The log of the running agent and daemon. Lines that a command prints when it starts and ends are not part of the log.
  */
-import { fstatSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { Setting } from '../config/setting.ts';
 import { createChoiceSchema } from '../config/values.ts';
+import { isReadByJournal } from './journal.ts';
 import { escapeControls } from './printable.ts';
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error'];
@@ -50,11 +50,7 @@ export function createLog(name: string, { logLevel, logFormat }: LogFlags, outpu
 
 function chooseLogFormat(output: NodeJS.WriteStream): LogFlags['logFormat'] {
   if (output.isTTY) return 'text';
-  const { fd } = output as unknown as { fd?: number };
-  if (fd === undefined || !process.env.JOURNAL_STREAM) return 'json';
-  const { dev, ino } = fstatSync(fd);
-  // The variable is also set if the output is redirected elsewhere, so the output must be compared with it.
-  return process.env.JOURNAL_STREAM === `${dev}:${ino}` ? 'journal' : 'json';
+  return isReadByJournal(output) ? 'journal' : 'json';
 }
 
 const LABELS = new Map(Object.entries(pino.levels.labels).map(([value, label]) => [Number(value), label]));

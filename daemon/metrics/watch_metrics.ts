@@ -49,7 +49,7 @@ export function createWatchMetrics(): WatchMetrics {
   );
   const sums = {
     pinned: createCounter('pins_total', 'Transactions that were pinned.'),
-    gone: createCounter('gone_total', 'Transactions that retention had removed before they were pinned.'),
+    gone: createCounter('gone_total', 'Transactions that were gone from the recording before they were pinned.'),
     bundlesWritten: createCounter('bundles_written_total', 'Bundles that were written, again or for the first time.'),
     bundlesRemoved: createCounter('bundles_removed_total', 'Bundles that made room for newer ones.'),
     delivered: createCounter('deliveries_total', 'Deliveries that the webhook took.'),

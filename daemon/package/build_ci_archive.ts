@@ -17,7 +17,7 @@ import { buildSbom } from './sbom.ts';
 import { readShippedPackages, selectPackages } from './shipped_packages.ts';
 import { createTree, settle } from './tree.ts';
 
-const COMMANDS = ['run', 'diff', 'export', 'verify'];
+const COMMANDS = ['run', 'diff', 'export', 'verify', 'ci'];
 const ENTRY = 'kreplay.js';
 /** The module with the dynamic imports of all commands; it loads a command only when the user calls it. */
 const CHOOSER = 'daemon/cli/program.js';

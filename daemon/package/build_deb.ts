@@ -21,7 +21,7 @@ import { computeMd5Sums, computeSizeKiB, createTree, listFiles, settle, type Tre
 const DEBIAN = join(import.meta.dirname, 'debian');
 const HOME = 'usr/lib/kreplay';
 const UNITS = [
-  ...['kreplay-agent.service', 'kreplay-daemon.service', 'kreplay-ship.service'],
+  ...['kreplay-agent.service', 'kreplay-daemon.service', 'kreplay-ship.service', 'kreplay-watch.service'],
   ...['kreplay-fleet-retain.service', 'kreplay-fleet-retain.timer'],
 ];
 const CONFIG = 'etc/kreplay/kreplay.toml';

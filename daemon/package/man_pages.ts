@@ -54,13 +54,11 @@ function buildOptionPart({ flags, help }: OptionFacts): string[] {
 function buildFilesPart(): string[] {
   return [
     ['/etc/kreplay/kreplay.toml, /etc/kreplay/kreplay.d/*.toml', 'configuration: see kreplay.toml(5)'],
+    ['/etc/kreplay/watch.toml', 'rules and webhook of kreplay watch'],
     ['/var/lib/kreplay/recording.kreplay', 'what the agent of the service records'],
     ['/var/lib/kreplay\\-daemon/sessions.sqlite', "the service's replay sessions"],
     ['/var/lib/kreplay\\-ship/position.json', 'how far the recording is shipped to a fleet'],
-    [
-      '/var/lib/kreplay\\-watch/bundles',
-      'bundles of the transactions that kreplay watch has kept, if it runs with --state /var/lib/kreplay-watch',
-    ],
+    ['/var/lib/kreplay\\-watch/bundles', 'bundles of the transactions that kreplay watch has kept'],
   ].flatMap(([path, text]) => ['.TP', `.I ${path}`, escapeTroff(text!)]);
 }
 

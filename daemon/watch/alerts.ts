@@ -6,9 +6,10 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as yieldNow } from 'node:timers/promises';
 import { z } from 'zod';
+import { parseEventId } from '../base/event_id.ts';
 import type { TransactionSummary } from '../store/store.ts';
 import type { FoundMatch } from './state.ts';
-import { buildLimits, listRecordings, noteOutcomes, type WatcherOptions } from './watcher.ts';
+import { addMatch, buildLimits, listRecordings, noteAdded, type WatcherOptions } from './watcher.ts';
 
 /** The fields of the webhook's body that are used. Alertmanager has sent only version 4 since its release 0.5. */
 export const alertmanagerBody = z.object({
@@ -68,25 +69,24 @@ async function takeAlert(watcher: WatcherOptions, options: AlertOptions, alert: 
   const key = identify(alert);
   // Alertmanager repeats a notification for as long as the alert fires.
   if (state.hasAlert(key)) return { alert: rule, transactions: [] };
-  const [recording] = listRecordings(watcher);
-  const transactions = recording ? await findTransactions(watcher, options, alert) : [];
-  if (!recording || transactions.length === 0) return { alert: rule, transactions: [] };
+  const transactions = listRecordings(watcher).length > 0 ? await findTransactions(watcher, options, alert) : [];
+  if (transactions.length === 0) return { alert: rule, transactions: [] };
   const nowMs = Date.now();
   const found = transactions.map(
-    ({ transactionId, services, lastEndNs }): FoundMatch => ({
+    ({ transactionId, services, lastEndNs, slowestEventId }): FoundMatch => ({
       rule,
       transactionId,
-      recordingId: recording.recordingId,
+      recordingId: parseEventId(slowestEventId)!.recordingId,
       service: alert.labels.service ?? services[0] ?? '',
       atNs: lastEndNs,
     }),
   );
-  const outcomes = state.change(() => {
-    const all = found.map((one) => state.add(one, buildLimits(watcher), nowMs));
+  const added = state.change(() => {
+    const all = found.flatMap((one) => addMatch(watcher, one, buildLimits(watcher), nowMs));
     state.addAlert(key, nowMs);
     return all;
   });
-  for (const [i, one] of found.entries()) noteOutcomes(watcher, one, outcomes[i]!, 'alert');
+  noteAdded(watcher, added, 'alert');
   return { alert: rule, transactions: found.map(({ transactionId }) => transactionId) };
 }
 

@@ -16,6 +16,8 @@ export interface BundleRequest {
   data: string;
   recordingId: string;
   transactionId: string;
+  /** Wall-clock time of the match, which distinguishes the bundles of an id that is used again. */
+  matchedMs: number;
   folder: string;
   /** Maximum size of the bundle; a larger bundle is not written. */
   bytesMax: number;
@@ -28,29 +30,32 @@ const NAME_MAX = 60;
 const HASH_DIGITS = 16;
 
 /**
- * Returns the name of a transaction's bundle file: the start of its id with unsafe characters replaced, and a hash of
- * the recording id and the whole transaction id. The hash distinguishes ids that cutting or replacement makes equal,
- * and equal ids of different recordings.
+ * Returns the name of a match's bundle file: the start of the transaction's id with unsafe characters replaced, and a
+ * hash. The hash distinguishes ids that the replacement makes equal, and matches of an id that is used again.
  */
-export function nameBundle(recordingId: string, transactionId: string): string {
+export function nameBundle({
+  recordingId,
+  transactionId,
+  matchedMs,
+}: Pick<BundleRequest, 'recordingId' | 'transactionId' | 'matchedMs'>): string {
   const harmless = transactionId
     .slice(0, NAME_MAX)
     .replaceAll(/[^\w.-]/g, '_')
     .replace(/^[.-]/, '_');
   const hash = createHash('sha256')
-    .update(JSON.stringify([recordingId, transactionId]))
+    .update(JSON.stringify([recordingId, transactionId, matchedMs]))
     .digest('hex');
   return `${harmless}-${hash.slice(0, HASH_DIGITS)}.kreplay`;
 }
 
 /**
- * Writes a transaction's bundle and replaces an earlier one. Throws an ExportError with advice, for example if the disk
- * is full.
+ * Writes the bundle of a match and replaces an earlier one of the same match. Throws an ExportError with advice, for
+ * example if the disk is full.
  */
 export async function writeBundle(request: BundleRequest): Promise<BundleResult> {
   const { data, recordingId, transactionId, folder, bytesMax, signal } = request;
   mkdirSync(folder, { recursive: true, mode: 0o750 });
-  const file = nameBundle(recordingId, transactionId);
+  const file = nameBundle(request);
   const output = join(folder, file);
   const size = new AbortController();
   const source = openSource(data);

@@ -21,10 +21,10 @@ import { close, listen } from '../server/server.ts';
 import { openRecordingStore } from '../store/embedded/recording_store.ts';
 import { createAlertTaker } from './alerts.ts';
 import { buildWatchApp } from './app.ts';
-import { readRules, type WatchRules } from './rules.ts';
+import { RULES_DEFAULT, readRules, type WatchRules } from './rules.ts';
 import { openWatchState } from './state.ts';
 import { type WatcherOptions, watch } from './watcher.ts';
-import { openWebhook } from './webhook.ts';
+import { type OpenWebhook, openWebhook } from './webhook.ts';
 
 export interface WatchFlags extends LogFlags {
   data: string;
@@ -70,7 +70,7 @@ const durationUpTo = (maxNs: bigint, max: string) => DURATION.refine((ns) => ns 
 function addWatchOptions(command: Command): Command {
   command
     .addOption(new Setting('--data <folder>', 'folder that the agent records into').default(DATA_DEFAULT).shared())
-    .addOption(new Setting('--rules <file>', 'TOML file with the rules and the webhook'))
+    .addOption(new Setting('--rules <file>', `TOML file with the rules and the webhook (default: ${RULES_DEFAULT})`))
     .addOption(
       new Setting('--state <folder>', 'folder for how far it has come and what is still to be done').default(
         STATE_DEFAULT,
@@ -140,27 +140,29 @@ function addWatchOptions(command: Command): Command {
   return addLogOptions(command);
 }
 
-/**
- * Returns why settings contradict each other; undefined if they do not. Throws a ConfigError for an invalid rules file.
- */
-function findProblem({ tlsCert, tlsKey, listen: address, tokens, rules }: Partial<WatchFlags>): string | undefined {
+/** Returns why settings contradict each other; undefined if they do not. */
+function findProblem({ tlsCert, tlsKey, listen: address, tokens }: Partial<WatchFlags>): string | undefined {
   if ((tlsCert === undefined) !== (tlsKey === undefined)) return '--tls-cert and --tls-key go together';
   if (address === undefined && (tokens !== undefined || tlsCert !== undefined))
     return '--tokens and --tls-cert need --listen';
-  if (rules !== undefined) checkRules(rules);
   return undefined;
 }
 
-function checkRules(path: string): WatchRules {
-  const read = readRules(path);
-  if (read.webhook) openWebhook(read.webhook);
-  return read;
+/** Throws a ConfigError for wrong rules, or a webhook whose files cannot be used. */
+function openRules(path: string | undefined): { rules: WatchRules['rules']; hook: OpenWebhook | undefined } {
+  const { rules, webhook } = readRules(path);
+  return { rules, hook: webhook && openWebhook(webhook) };
 }
 
 /** Used by `kreplay config`. */
 export const WATCH_SECTION = {
   declare: addWatchOptions,
-  check: (flags: Record<string, unknown>) => findProblem(flags as Partial<WatchFlags>),
+  check(flags: Record<string, unknown>): string | undefined {
+    const given = flags as Partial<WatchFlags>;
+    const problem = findProblem(given);
+    if (problem === undefined) openRules(given.rules);
+    return problem;
+  },
 };
 
 const RULES_HELP = `
@@ -192,20 +194,20 @@ export function createWatchCommand(): Command {
     notes: RULES_HELP,
     examples: [
       'kreplay watch --rules watch.toml',
-      'kreplay watch --rules watch.toml --data /var/lib/kreplay --state /var/lib/kreplay-watch --listen 127.0.0.1:7468',
+      'kreplay watch --rules watch.toml --data ./data --state ./watch --listen 127.0.0.1:7468',
     ],
     exitCodes: { ...EXIT_CODES, 0: 'ended by Ctrl-C or SIGTERM' },
   });
 }
 
 async function run(flags: WatchFlags, command: Command): Promise<void> {
-  const { rules: path, ...others } = flags;
-  const problem = findProblem(others);
+  const problem = findProblem(flags);
   if (problem) command.error(`error: ${problem}`);
-  if (path === undefined && flags.listen === undefined)
-    throw new ConfigError('nothing to watch for: give --rules, or --listen for alerts, or set them in [watch]');
-  const { rules, webhook }: WatchRules = path === undefined ? { rules: [] } : readRules(path);
-  const hook = webhook && openWebhook(webhook);
+  const { rules, hook } = openRules(flags.rules);
+  if (rules.length === 0 && flags.listen === undefined)
+    throw new ConfigError(
+      `nothing to watch for: write rules into ${flags.rules ?? RULES_DEFAULT}, or take alerts with --listen; \`kreplay watch --help\` has an example`,
+    );
   const log = createLog('kreplay-watch', flags, process.stderr);
   const signal = createEndingSignal();
   const manager = createServiceManager();

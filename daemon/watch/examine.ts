@@ -3,6 +3,7 @@
  * the last examined event is an exact position.
  */
 import type { EventFilter } from '../../agent/recording/read/event_filter.ts';
+import { max } from '../base/bigints.ts';
 import { isOwnEvent } from '../store/blocks/own_events.ts';
 import { getBigColumn, getColumn, type RecordingBlock } from '../store/blocks/scanned_block.ts';
 import type { Recordings } from '../store/embedded/recordings.ts';
@@ -49,8 +50,11 @@ export interface ExaminerOptions {
   recordings: Recordings;
   rules: readonly Rule[];
   /** Whether a transaction is already known to match a rule, so that it need not be read again. */
-  isKnown: (rule: Rule, recordingId: string, transactionId: string) => boolean;
+  isKnown: (rule: Rule, seen: Seen) => boolean;
 }
+
+/** A transaction with an event at a time of the recording. */
+export type Seen = Pick<FoundMatch, 'recordingId' | 'transactionId' | 'atNs'>;
 
 export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions): Examiner {
   const eventRules = rules.filter((rule) => rule.minDurationNs === undefined && hasEventCondition(rule));
@@ -94,15 +98,10 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
         if (context === 0 || told.has(context)) continue;
         told.add(context);
         const { transactionId } = dictionary.context(context);
-        if (transactionId === null || isKnown(rule, recordingId, transactionId)) continue;
+        const atNs = timestamps[row]! + durations[row]!;
+        if (transactionId === null || isKnown(rule, { recordingId, transactionId, atNs })) continue;
         const service = chooseService(rule, [dictionary.name(services[row]!)]);
-        onFound(rule, {
-          rule: rule.name,
-          recordingId,
-          transactionId,
-          service,
-          atNs: timestamps[row]! + durations[row]!,
-        });
+        onFound(rule, { rule: rule.name, recordingId, transactionId, service, atNs });
       }
       return [];
     });
@@ -117,9 +116,9 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
     const removed = yield* readArrivals(range, {}, function* (scanned) {
       yield* learnStarts(recordingId, scanned);
       let read = 0;
-      for (const [transactionId, context] of selectLong(scanned)) {
-        const isRead = yield* examineOne({ recordingId, transactionId, context }, onFound);
-        if (!isRead) unread += countEvents(scanned, transactionId);
+      for (const seen of selectLong(recordingId, scanned)) {
+        const isRead = yield* examineOne(seen, onFound);
+        if (!isRead) unread += countEvents(scanned, seen.transactionId);
         if (++read % READ_A_STEP === 0) yield;
       }
     });
@@ -134,24 +133,22 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
     const contexts = getColumn(block, 'context').subarray(0, block.rowCount);
     const unknown = [...new Set(contexts)].filter((context) => {
       const id = context === 0 ? null : dictionary.context(context).transactionId;
-      return id !== null && !starts.has(id);
+      return id !== null && !starts.has(recordingId, id);
     });
     const leastKey = unknown.reduce((least, context) => Math.min(least, context), Number.MAX_SAFE_INTEGER);
     let beforeKey = unknown.reduce((most, context) => Math.max(most, context), 0) + 1;
     for (let left = LISTED_MAX; left > 0 && beforeKey > leastKey; left -= LISTED_AT_ONCE) {
       const newest = recordings.listNewest(recordingId, { limit: LISTED_AT_ONCE, beforeKey });
-      for (const { transactionId, firstTimestampNs } of newest) starts.note(transactionId, firstTimestampNs, true);
+      for (const { transactionId, firstTimestampNs } of newest)
+        starts.note(recordingId, transactionId, firstTimestampNs, true);
       if (newest.length < LISTED_AT_ONCE) return;
       beforeKey = newest.at(-1)!.key;
       yield;
     }
   }
 
-  /**
-   * Selects the transactions of a block that may be long enough for a rule. Maps each transaction id to one of its
-   * contexts.
-   */
-  function selectLong({ block, dictionary }: RecordingBlock): Map<string, number> {
+  /** Selects the transactions of a block that may be long enough for a rule. */
+  function selectLong(recordingId: string, { block, dictionary }: RecordingBlock): Iterable<SeenTransaction> {
     const contexts = getColumn(block, 'context');
     const [timestamps, durations] = [getBigColumn(block, 'timestamp_ns'), getBigColumn(block, 'duration_ns')];
     const sources = getColumn(block, 'context_source');
@@ -169,20 +166,22 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
         if (toNs > span.toNs) span.toNs = toNs;
       }
     }
-    const long = new Map<string, number>();
-    for (const [context, span] of spans) {
+    const long = new Map<string, SeenTransaction>();
+    for (const [context, { fromNs, toNs }] of spans) {
       const { transactionId } = dictionary.context(context);
       if (transactionId === null) continue;
-      const startNs = starts.note(transactionId, span.fromNs);
-      if (startNs === undefined || span.toNs - startNs >= leastNs) long.set(transactionId, context);
+      const startNs = starts.note(recordingId, transactionId, fromNs);
+      if (startNs !== undefined && toNs - startNs < leastNs) continue;
+      const { atNs = toNs } = long.get(transactionId) ?? {};
+      long.set(transactionId, { recordingId, transactionId, context, atNs: max(atNs, toNs) });
     }
-    return long;
+    return long.values();
   }
 
   /** Reads a transaction's summary. The lookup is fast if `context` is the transaction's first context. */
   function readTransaction({ recordingId, transactionId, context }: SeenTransaction): KnownTransaction | undefined {
     const [first] = recordings.listNewest(recordingId, { limit: 1, beforeKey: context + 1 });
-    return first?.transactionId === transactionId ? first : recordings.findTransaction(transactionId);
+    return first?.transactionId === transactionId ? first : recordings.findTransaction(transactionId, recordingId);
   }
 
   /**
@@ -191,12 +190,12 @@ export function createExaminer({ recordings, rules, isKnown }: ExaminerOptions):
    */
   function* examineOne(seen: SeenTransaction, onFound: OnFound): Generator<void, boolean> {
     const { recordingId, transactionId } = seen;
-    const asked = ownRules.filter((rule) => !isKnown(rule, recordingId, transactionId));
+    const asked = ownRules.filter((rule) => !isKnown(rule, seen));
     if (asked.length === 0) return true;
     const transaction = readTransaction(seen);
     if (!transaction) return false;
     let isRead = true;
-    const startNs = starts.note(transactionId, transaction.firstTimestampNs, true)!;
+    const startNs = starts.note(recordingId, transactionId, transaction.firstTimestampNs, true)!;
     for (const rule of asked) {
       if (!isLongEnough(rule, { ...transaction, firstTimestampNs: startNs })) continue;
       if (hasEventCondition(rule) && !(yield* hasEvent(rule, transactionId))) {
@@ -246,9 +245,7 @@ function countEvents({ block, dictionary }: RecordingBlock, transactionId: strin
 
 type KnownTransaction = Pick<TransactionSummary, 'firstTimestampNs' | 'lastEndNs' | 'services'>;
 
-interface SeenTransaction {
-  recordingId: string;
-  transactionId: string;
+interface SeenTransaction extends Seen {
   /** Id of one of the transaction's contexts. */
   context: number;
 }
@@ -277,21 +274,26 @@ function chooseService({ services = [] }: Rule, tookPart: readonly string[]): st
   );
 }
 
-/** Caches the starts of the transactions whose events came most recently. */
+/**
+ * Caches the starts of the transactions whose events came most recently. A later recording may use an id again for
+ * another transaction.
+ */
 function createStarts() {
   const known = new Map<string, bigint>();
+  const buildKey = (recordingId: string, transactionId: string) => `${recordingId} ${transactionId}`;
   return {
-    has: (transactionId: string) => known.has(transactionId),
+    has: (recordingId: string, transactionId: string) => known.has(buildKey(recordingId, transactionId)),
     /**
      * Notes an event time and returns the transaction's start; undefined if the start is not known yet. `isWhole` means
      * that `fromNs` is the start in the recording's own summary.
      */
-    note(transactionId: string, fromNs: bigint, isWhole = false): bigint | undefined {
-      const before = known.get(transactionId);
+    note(recordingId: string, transactionId: string, fromNs: bigint, isWhole = false): bigint | undefined {
+      const key = buildKey(recordingId, transactionId);
+      const before = known.get(key);
       if (before === undefined && !isWhole) return undefined;
       const startNs = before === undefined || fromNs < before ? fromNs : before;
-      known.delete(transactionId);
-      known.set(transactionId, startNs);
+      known.delete(key);
+      known.set(key, startNs);
       if (known.size > STARTS_MAX) known.delete(known.keys().next().value!);
       return startNs;
     },

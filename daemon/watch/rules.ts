@@ -52,6 +52,7 @@ export interface WatchRules {
   webhook?: Webhook;
 }
 
+export const RULES_DEFAULT = '/etc/kreplay/watch.toml';
 export const RULES_MAX = 64;
 const FILE_BYTES_MAX = 256 * 1024;
 const RULE_NAME = /^[\w.-]{1,64}$/;
@@ -65,17 +66,24 @@ const SERVICES_MAX = 100;
 const TIMEOUT_MS_DEFAULT = 10_000;
 const TIMEOUT_MS_MAX = 60_000;
 
-/** Reads a rules file. Throws a ConfigError that lists all errors in the file. */
-export function readRules(path: string): WatchRules {
-  return parseRules(path, readFile(path));
+/**
+ * Reads a rules file. A file given by the user must exist; the default file may be missing. Throws a ConfigError that
+ * lists all errors in the file.
+ */
+export function readRules(named: string | undefined): WatchRules {
+  const path = named ?? RULES_DEFAULT;
+  const text = readFile(path, named === undefined);
+  return text === undefined ? { rules: [] } : parseRules(path, text);
 }
 
-function readFile(path: string): string {
+function readFile(path: string, mayBeMissing: boolean): string | undefined {
   try {
     const bytes = readFileSync(path);
     if (bytes.length <= FILE_BYTES_MAX) return bytes.toString('utf8');
   } catch (error) {
-    throw new ConfigError(`the rules ${path} cannot be read: ${(error as Error).message}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && mayBeMissing) return undefined;
+    throw new ConfigError(`the rules ${path} cannot be read: ${message}`);
   }
   throw new ConfigError(`the rules ${path} are larger than ${FILE_BYTES_MAX} bytes: is this the right file?`);
 }

@@ -65,6 +65,12 @@ export interface MatchLimits {
 
 export type MatchOutcome = 'matched' | 'known' | 'counted' | 'rate' | 'minute';
 
+/** What became of a match. */
+export interface AddedMatch {
+  found: FoundMatch;
+  outcome: MatchOutcome;
+}
+
 export type PinState = 'due' | 'set' | 'gone';
 export type BundleState = 'due' | 'written' | 'removed' | 'too_large' | 'gone' | 'failed';
 
@@ -83,6 +89,8 @@ export interface Incident {
   bundleEvents: number;
   /** Why the last attempt to write the bundle failed; null if it did not fail. */
   problem: string | null;
+  /** 1 while the bundle is due, or must be written again if the transaction gets more events; otherwise 0. */
+  followed: number;
 }
 
 export interface DueDelivery extends Omit<FoundMatch, 'recordingId'> {
@@ -124,8 +132,9 @@ CREATE TABLE IF NOT EXISTS incident (
   written_ms INTEGER,
   problem TEXT,
   followed INTEGER NOT NULL DEFAULT 1,
-  UNIQUE (transaction_id, recording_id)
+  is_over INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE INDEX IF NOT EXISTS incident_transaction ON incident (transaction_id, recording_id);
 CREATE INDEX IF NOT EXISTS incident_followed ON incident (followed) WHERE followed = 1;
 CREATE INDEX IF NOT EXISTS incident_unpinned ON incident (pin) WHERE pin = 'due';
 CREATE INDEX IF NOT EXISTS incident_written ON incident (written_ms) WHERE bundle = 'written';
@@ -166,8 +175,10 @@ CREATE TABLE IF NOT EXISTS cool_down (
 
 const INCIDENT = `
 SELECT incident_id AS incidentId, transaction_id AS transactionId, recording_id AS recordingId, matched_ms AS matchedMs,
-  pin, bundle, file, bundle_bytes AS bundleBytes, bundle_events AS bundleEvents, problem
+  pin, bundle, file, bundle_bytes AS bundleBytes, bundle_events AS bundleEvents, problem, followed
 FROM incident`;
+
+const OF_TRANSACTION = 'transaction_id = :transactionId AND recording_id = :recordingId';
 
 const COUNTS = `
 SELECT
@@ -248,15 +259,14 @@ function toStateError(error: unknown, path: string): unknown {
 
 /**
  * Builds the id of a match's delivery from the match alone. All attempts therefore have the same id, even if the state
- * file was lost in between.
+ * file was lost in between. If an earlier match of the transaction is over, the time `againMs` makes the id a new one.
  */
-export function buildDeliveryId({
-  recordingId,
-  rule,
-  transactionId,
-}: Pick<FoundMatch, 'recordingId' | 'rule' | 'transactionId'>): string {
+export function buildDeliveryId(
+  { recordingId, rule, transactionId }: Pick<FoundMatch, 'recordingId' | 'rule' | 'transactionId'>,
+  againMs?: number,
+): string {
   return createHash('sha256')
-    .update(JSON.stringify([recordingId, rule, transactionId]))
+    .update(JSON.stringify([recordingId, rule, transactionId, againMs]))
     .digest('hex')
     .slice(0, 32);
 }
@@ -268,10 +278,12 @@ function prepareState(database: Database.Database) {
     anyPosition: prepare<number>('SELECT count(*) FROM position').pluck(),
     move: prepare(`INSERT INTO position VALUES (:recordingId, :number)
       ON CONFLICT (recording_id) DO UPDATE SET number = excluded.number`),
-    incident: prepare<Incident>(`${INCIDENT} WHERE transaction_id = :transactionId AND recording_id = :recordingId`),
+    incident: prepare<Incident>(`${INCIDENT} WHERE ${OF_TRANSACTION} AND is_over = 0`),
+    overCount: prepare<number>(`SELECT count(*) FROM incident WHERE ${OF_TRANSACTION} AND is_over = 1`).pluck(),
+    end: prepare('UPDATE incident SET is_over = 1 WHERE incident_id = :incidentId'),
     incidentById: prepare<Incident>(`${INCIDENT} WHERE incident_id = :incidentId`),
     addIncident: prepare(`INSERT INTO incident (recording_id, transaction_id, matched_ms)
-      VALUES (:recordingId, :transactionId, :nowMs) ON CONFLICT DO NOTHING`),
+      VALUES (:recordingId, :transactionId, :nowMs)`),
     match: prepare<number>('SELECT 1 FROM rule_match WHERE incident_id = :incidentId AND rule = :rule').pluck(),
     addMatch:
       prepare(`INSERT INTO rule_match (rule, incident_id, service, at_ns, matched_ms, delivery_id, delivery, held)
@@ -283,8 +295,11 @@ function prepareState(database: Database.Database) {
     allMatches: prepare<number>(`
       SELECT count(*) FROM rule_match
       WHERE at_ns > :atNs - :withinNs AND at_ns < :atNs + :withinNs AND instr(rule, ':') = 0`).pluck(),
+    // A candidate counts once within the rate's time. If its id is used again later, the candidate counts again.
     addCandidate: prepare(`INSERT INTO candidate (rule, recording_id, transaction_id, service, at_ns)
-      VALUES (:rule, :recordingId, :transactionId, :service, :atNs) ON CONFLICT DO NOTHING`),
+      VALUES (:rule, :recordingId, :transactionId, :service, :atNs)
+      ON CONFLICT DO UPDATE SET service = excluded.service, at_ns = excluded.at_ns, dropped = 0
+      WHERE abs(at_ns - excluded.at_ns) >= :withinNs`),
     dropCandidate: prepare(`UPDATE candidate SET dropped = 1
       WHERE rule = :rule AND transaction_id = :transactionId AND recording_id = :recordingId`),
     candidates: prepare<Candidate>(`
@@ -323,7 +338,7 @@ function prepareState(database: Database.Database) {
         rule_match.at_ns AS atNs, rule_match.matched_ms AS matchedMs, attempts, held
       FROM rule_match JOIN incident USING (incident_id)
       WHERE delivery = 'due' AND (next_ms <= :nowMs OR next_ms > :nowMs + ${WAIT_MS_MAX})
-        AND (bundle <> 'due' OR problem IS NOT NULL OR incident.matched_ms < :patientMs)
+        AND (pin <> 'due' AND (bundle <> 'due' OR problem IS NOT NULL) OR incident.matched_ms < :patientMs)
       ORDER BY next_ms LIMIT :limit`).safeIntegers(),
     setDelivery: prepare(`UPDATE rule_match SET delivery = :delivery, attempts = attempts + 1, next_ms = :nextMs
       WHERE incident_id = :incidentId AND rule = :rule`),
@@ -348,10 +363,11 @@ function prepareState(database: Database.Database) {
     if (atMost && sql.ruleMatches.get({ rule, atNs, withinNs: atMost.withinNs })! >= atMost.count) return 'rate';
     if (perMinuteMax !== undefined && sql.allMatches.get({ atNs, withinNs: MINUTE_NS })! >= perMinuteMax)
       return 'minute';
-    sql.addIncident.run({ ...found, nowMs });
-    const { incidentId } = sql.incident.get({ ...found })!;
+    if (!known) sql.addIncident.run({ ...found, nowMs });
+    const { incidentId } = known ?? sql.incident.get({ ...found })!;
     const { delivery, held } = chooseDelivery(found, limits);
-    sql.addMatch.run({ rule, incidentId, service, atNs, nowMs, deliveryId: buildDeliveryId(found), delivery, held });
+    const deliveryId = buildDeliveryId(found, sql.overCount.get({ ...found })! > 0 ? nowMs : undefined);
+    sql.addMatch.run({ rule, incidentId, service, atNs, nowMs, deliveryId, delivery, held });
     return 'matched';
   }
 
@@ -371,18 +387,22 @@ function prepareState(database: Database.Database) {
 
   /**
    * Adds a match. For a rule with `at-least`, only counts the match until the rate is reached; then adds all counted
-   * matches.
+   * matches, and returns what became of each of them.
    */
-  function add(found: FoundMatch, limits: MatchLimits, nowMs: number): MatchOutcome[] {
+  function add(found: FoundMatch, limits: MatchLimits, nowMs: number): AddedMatch[] {
     const { atLeast } = limits;
-    if (!atLeast) return [addMatch(found, limits, nowMs)];
+    if (!atLeast) return [{ found, outcome: addMatch(found, limits, nowMs) }];
     const { rule, atNs } = found;
-    sql.addCandidate.run({ ...found });
-    sql.dropCandidates.run({ rule, count: atLeast.count });
-    const counted = sql.candidates.all({ rule, atNs, withinNs: atLeast.withinNs });
-    if (counted.length < atLeast.count) return ['counted'];
-    const others = counted.filter(({ dropped }) => dropped === 0n);
-    return others.length > 0 ? others.map((one) => addCounted({ rule, ...one }, limits, nowMs)) : ['counted'];
+    const { count, withinNs } = atLeast;
+    sql.addCandidate.run({ ...found, withinNs });
+    sql.dropCandidates.run({ rule, count });
+    const counted = sql.candidates.all({ rule, atNs, withinNs });
+    const others = counted.length < count ? [] : counted.filter(({ dropped }) => dropped === 0n);
+    if (others.length === 0) return [{ found, outcome: 'counted' }];
+    return others.map(({ dropped: _, ...one }) => {
+      const match = { rule, ...one };
+      return { found: match, outcome: addCounted(match, limits, nowMs) };
+    });
   }
 
   /**
@@ -405,8 +425,11 @@ function prepareState(database: Database.Database) {
     hasPosition: (): boolean => sql.anyPosition.get({})! > 0,
     move: (recordingId: string, number: number): void => void sql.move.run({ recordingId, number }),
     add,
+    /** Finds the incident of a transaction, unless the incident is over. */
     findIncident: (recordingId: string, transactionId: string): Incident | undefined =>
       sql.incident.get({ recordingId, transactionId }),
+    /** Ends an incident: the next match of its transaction begins another one. */
+    end: (incidentId: number): void => void sql.end.run({ incidentId }),
     getIncident: (incidentId: number): Incident | undefined => sql.incidentById.get({ incidentId }),
     hasMatch(recordingId: string, transactionId: string, rule: string): boolean {
       const known = sql.incident.get({ recordingId, transactionId });
@@ -427,8 +450,8 @@ function prepareState(database: Database.Database) {
     leave: (incidentId: number): void => void sql.leave.run({ incidentId }),
     findOldestWritten: (except: number): Incident | undefined => sql.oldestWritten.get({ except }),
     /**
-     * Lists deliveries to attempt now: the bundle is no longer due, an attempt to write it failed, or the transaction
-     * matched before the time `patientMs`.
+     * Lists deliveries to attempt now: neither the pin nor the bundle is due any more, unless an attempt to write the
+     * bundle has failed, or the transaction matched before the time `patientMs`.
      */
     listDue(nowMs: number, patientMs: number, limit: number): DueDelivery[] {
       return sql.due.all({ nowMs, patientMs, limit }).map((row) => ({

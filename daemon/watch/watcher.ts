@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep, setImmediate as yieldNow } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { max } from '../base/bigints.ts';
 import { stringify } from '../base/exact_json.ts';
 import { nowNs } from '../base/wall_clock.ts';
 import { Interrupted } from '../export/errors.ts';
@@ -12,9 +13,9 @@ import type { DropReason, FailedStep, WatchCounters } from '../metrics/watch_cou
 import type { Recordings } from '../store/embedded/recordings.ts';
 import type { TransactionSummary } from '../store/store.ts';
 import { removeBundle, writeBundle } from './bundles.ts';
-import { createExaminer, NUMBERS_A_CHUNK } from './examine.ts';
+import { createExaminer, NUMBERS_A_CHUNK, type Seen } from './examine.ts';
 import type { Rule } from './rules.ts';
-import type { DueDelivery, FoundMatch, Incident, MatchLimits, MatchOutcome, WatchState } from './state.ts';
+import type { AddedMatch, DueDelivery, FoundMatch, Incident, MatchLimits, WatchState } from './state.ts';
 import { computeBackoffMs, type OpenWebhook } from './webhook.ts';
 
 export interface WatcherOptions {
@@ -26,7 +27,7 @@ export interface WatcherOptions {
   webhook: OpenWebhook | undefined;
   /** Length of the period before a transaction that is pinned together with the transaction. */
   beforeNs: bigint;
-  /** Time without a new event of a transaction after which its bundle is written. */
+  /** The bundle of a transaction is written once the transaction has had no new event for this time. */
   quietMs: number;
   folder: string;
   bundleBytesMax: number;
@@ -51,7 +52,7 @@ const BATCH_MAX = 256;
 const RETRY_MS_MAX = 60_000;
 /**
  * Time after a match at which the bundle is written even if the transaction still gets events. `DELIVERY_WAIT_MS` is
- * the time after which a delivery no longer waits for the bundle.
+ * the time after which a delivery no longer waits for the pin and the bundle.
  */
 const BUNDLE_WAIT_MS = 60_000;
 const DELIVERY_WAIT_MS = 90_000;
@@ -67,6 +68,7 @@ const PINS_A_STEP = 64;
 const FOLLOWED_A_STEP = 256;
 /** Number of matches cached in memory, so that later events of a matched transaction need no database query. */
 const SETTLED_MAX = 65_536;
+const SETTLED_NS = BigInt(FOLLOWED_MS) * 1_000_000n;
 const LOGGED_CHARACTERS_MAX = 200;
 const SERVICES_TOLD_MAX = 20;
 const SERVICE_CHARACTERS_MAX = 256;
@@ -147,19 +149,47 @@ export function buildLimits(
   };
 }
 
-/** Counts the outcomes of adding a match, and logs the match if it was added. */
-export function noteOutcomes(
+/**
+ * Adds a match to the state. If the transaction's incident is over, the match begins another incident. Returns what
+ * `add` of the state returns.
+ */
+export function addMatch(
+  options: Pick<WatcherOptions, 'recordings' | 'state'>,
+  found: FoundMatch,
+  limits: MatchLimits,
+  nowMs: number,
+): AddedMatch[] {
+  const { state } = options;
+  const incident = state.findIncident(found.recordingId, found.transactionId);
+  if (incident && isOver(options, incident)) state.end(incident.incidentId);
+  return state.add(found, limits, nowMs);
+}
+
+/**
+ * Whether nothing is left to do for an incident, and no pin keeps what its transaction does next: somebody has removed
+ * the pin, or the transaction was gone before it was pinned.
+ */
+function isOver(
+  { recordings }: Pick<WatcherOptions, 'recordings'>,
+  { transactionId, pin: pinState, followed }: Incident,
+): boolean {
+  return followed === 0 && pinState !== 'due' && recordings.listPins(transactionId).length === 0;
+}
+
+/** Counts what became of matches, and logs each one that was added. */
+export function noteAdded(
   { counters, log }: Pick<WatcherOptions, 'counters' | 'log'>,
-  { rule, transactionId, service }: FoundMatch,
-  outcomes: readonly MatchOutcome[],
-  countedAs = rule,
+  added: readonly AddedMatch[],
+  countedAs?: string,
 ): void {
-  for (const outcome of outcomes) {
-    if (outcome === 'matched') counters.matches.set(countedAs, (counters.matches.get(countedAs) ?? 0) + 1);
-    else if (outcome === 'rate' || outcome === 'minute') counters.dropped[outcome satisfies DropReason]++;
-  }
-  if (outcomes.includes('matched'))
+  for (const { found, outcome } of added) {
+    const { rule, transactionId, service } = found;
+    if (outcome === 'rate' || outcome === 'minute') counters.dropped[outcome satisfies DropReason]++;
+    if (outcome !== 'matched') continue;
+    const counted = countedAs ?? rule;
+    counters.matches.set(counted, (counters.matches.get(counted) ?? 0) + 1);
     log.info({ rule, transaction: shorten(transactionId), service: shorten(service) }, 'a transaction matches');
+  }
 }
 
 /* Examines new events. */
@@ -168,12 +198,16 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
   const { recordings, rules, state, counters, log, signal } = options;
   const positions = new Map<string, { number: number; kept: number; keptMs: number }>();
   const settled = createSettled();
-  const examiner = createExaminer({
-    recordings,
-    rules,
-    isKnown: ({ name }, recordingId, transactionId) =>
-      settled.has(name, transactionId) || state.hasMatch(recordingId, transactionId, name),
-  });
+  const examiner = createExaminer({ recordings, rules, isKnown });
+
+  function isKnown({ name }: Rule, seen: Seen): boolean {
+    if (settled.has(name, seen)) return true;
+    const { recordingId, transactionId } = seen;
+    const incident = state.findIncident(recordingId, transactionId);
+    if (!incident || !state.hasMatch(recordingId, transactionId, name) || isOver(options, incident)) return false;
+    settled.add(name, seen);
+    return true;
+  }
 
   function findPosition(recordingId: string, end: number) {
     const known = positions.get(recordingId);
@@ -189,16 +223,14 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
 
   function keep(found: readonly { rule: Rule; found: FoundMatch }[], recordingId: string, number?: number): void {
     const nowMs = Date.now();
-    const outcomes = state.change(() => {
-      const all = found.map((one) => state.add(one.found, buildLimits(options, one.rule), nowMs));
+    const added = state.change(() => {
+      const all = found.flatMap((one) => addMatch(options, one.found, buildLimits(options, one.rule), nowMs));
       if (number !== undefined) state.move(recordingId, number);
       state.forget(nowMs);
       return all;
     });
-    for (const [i, one] of found.entries()) {
-      settled.add(one.rule.name, one.found.transactionId);
-      noteOutcomes(options, one.found, outcomes[i]!);
-    }
+    for (const one of found) settled.add(one.rule.name, one.found);
+    noteAdded(options, added);
   }
 
   /**
@@ -209,8 +241,7 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
     try {
       keep(found, recordingId, number);
     } catch (error) {
-      for (const { transactionId } of found.slice(0, PINS_A_STEP).map((one) => one.found))
-        await pin(options, transactionId).catch(() => {});
+      for (const one of found.slice(0, PINS_A_STEP)) await pin(options, one.found).catch(() => {});
       throw error;
     }
   }
@@ -287,14 +318,27 @@ function noteMissed({ counters, log }: WatcherOptions, events: number): void {
   log.error({ events }, 'retention has removed events before they were examined');
 }
 
-/** Caches the latest pairs of a rule and a matching transaction. */
+/**
+ * Caches the latest pairs of a rule and a matching transaction. A pair is no longer known once its transaction has
+ * rested for as long as ends its following: its pin may have been removed since, or the match was only counted or
+ * dropped. The rest is measured in recorded time and by this process's clock, as the recording's clock may be set back.
+ */
 function createSettled() {
-  const known = new Set<string>();
-  const name = (rule: string, transactionId: string) => `${rule} ${transactionId}`;
+  const known = new Map<string, { atNs: bigint; seenMs: number }>();
+  const buildKey = (rule: string, { recordingId, transactionId }: Seen) => `${recordingId} ${rule} ${transactionId}`;
   return {
-    has: (rule: string, transactionId: string) => known.has(name(rule, transactionId)),
-    add(rule: string, transactionId: string): void {
-      known.add(name(rule, transactionId));
+    has(rule: string, seen: Seen): boolean {
+      const last = known.get(buildKey(rule, seen));
+      const nowMs = performance.now();
+      if (!last || nowMs - last.seenMs >= FOLLOWED_MS || seen.atNs - last.atNs >= SETTLED_NS) return false;
+      last.seenMs = nowMs;
+      last.atNs = max(last.atNs, seen.atNs);
+      return true;
+    },
+    add(rule: string, seen: Seen): void {
+      const key = buildKey(rule, seen);
+      known.delete(key);
+      known.set(key, { atNs: seen.atNs, seenMs: performance.now() });
       if (known.size > SETTLED_MAX) known.delete(known.keys().next().value!);
     },
   };
@@ -302,9 +346,12 @@ function createSettled() {
 
 /* Pins transactions. Pins are stored in the recording, and pinning a transaction twice changes nothing. */
 
-/** Resolves to false if the recording does not have the transaction. */
-async function pin({ recordings, beforeNs }: WatcherOptions, transactionId: string): Promise<boolean> {
-  return (await recordings.pin({ transactionId, beforeNs, nowNs: nowNs() })) !== undefined;
+/** Resolves to false if the recording does not have the transaction, or is no longer served. */
+async function pin(
+  { recordings, beforeNs }: WatcherOptions,
+  { recordingId, transactionId }: Pick<FoundMatch, 'recordingId' | 'transactionId'>,
+): Promise<boolean> {
+  return (await recordings.pin({ transactionId, beforeNs, nowNs: nowNs() }, recordingId)) !== undefined;
 }
 
 function createPinner(options: WatcherOptions): () => Promise<number> {
@@ -318,13 +365,14 @@ function createPinner(options: WatcherOptions): () => Promise<number> {
   let after = 0;
   let [hasFailed, failures, passMs] = [false, 0, 0];
 
-  async function pinOne({ incidentId, transactionId }: Incident): Promise<void> {
-    const isPinned = await pin(options, transactionId);
+  async function pinOne(incident: Incident): Promise<void> {
+    const { incidentId, transactionId } = incident;
+    const isPinned = await pin(options, incident);
     state.setPin(incidentId, isPinned ? 'set' : 'gone');
     if (isPinned) counters.pinned++;
     else {
       counters.gone++;
-      log.error({ transaction: shorten(transactionId) }, 'a transaction was removed before it was pinned');
+      log.error({ transaction: shorten(transactionId) }, 'a transaction was gone before it was pinned');
     }
   }
 
@@ -411,7 +459,7 @@ function createBundler(options: WatcherOptions): () => Promise<number> {
     const nowMs = performance.now();
     const { incidentId, bundle } = incident;
     if ((known.get(incidentId)?.checkMs ?? 0) > nowMs) return;
-    const transaction = recordings.findTransaction(incident.transactionId);
+    const transaction = recordings.findTransaction(incident.transactionId, incident.recordingId);
     if (!transaction) {
       if (bundle === 'due') state.setBundle(incidentId, 'gone');
       return leave(incidentId);
@@ -461,14 +509,17 @@ function isChanged({ bundle, bundleEvents }: Incident, { events }: Progress): bo
 
 async function write(options: WatcherOptions, incident: Incident, progress: Progress): Promise<void> {
   const { data, folder, bundleBytesMax: bytesMax, state, counters, log, signal } = options;
-  const { incidentId, transactionId, recordingId } = incident;
+  const { incidentId, transactionId, recordingId, matchedMs } = incident;
   const { events } = progress;
   try {
-    const result = await writeBundle({ data, recordingId, transactionId, folder, bytesMax, signal });
+    const result = await writeBundle({ data, recordingId, transactionId, matchedMs, folder, bytesMax, signal });
     if (result.kind === 'written') {
       state.setWritten(incidentId, result.file, result.bytes, events, Date.now());
       counters.bundlesWritten++;
       makeRoom(options, incidentId);
+    } else if (result.kind === 'gone' && incident.file !== null) {
+      // The recording has lost the transaction, so the bundle that was written before is kept, and stays counted.
+      state.leave(incidentId);
     } else {
       if (result.kind === 'too_large' && incident.file !== null) removeBundle(folder, incident.file);
       state.setBundle(incidentId, result.kind);
@@ -562,7 +613,7 @@ function createDeliverer(options: WatcherOptions): { step: () => Promise<number>
 function buildBody({ recordings, state, folder }: WatcherOptions, delivery: DueDelivery): string {
   const { deliveryId, rule, transactionId, service, atNs, held, incidentId } = delivery;
   const incident = state.getIncident(incidentId)!;
-  const transaction = recordings.findTransaction(transactionId);
+  const transaction = recordings.findTransaction(transactionId, incident.recordingId);
   return stringify({
     version: 1,
     id: deliveryId,

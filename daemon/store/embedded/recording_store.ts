@@ -138,7 +138,8 @@ export function openRecordingStore(
           open.find((recording) => recording.recordingId === recordingId)?.reader.listTransactions(request) ?? [],
       ),
     event: (eventId) => find((open) => findEvent(open, eventId)),
-    findTransaction: (transactionId) => find((open) => readMergedTransaction(open, transactionId)),
+    findTransaction: (transactionId, recordingId) =>
+      find((open) => readMergedTransaction(selectRecording(open, recordingId), transactionId)),
     findTransactionsById: (ids) => read((open) => readMergedTransactions(open, ids)),
     listTransactions: (request) => readInSteps((open) => lists.list(open, request)),
     gatherTransactions: (filter, begin) =>
@@ -147,9 +148,9 @@ export function openRecordingStore(
         const reach = yield* lists.passTransactions(open, filter, add);
         return { result: finish(), reach };
       }),
-    async pin(request) {
+    async pin(request, recordingId) {
       const { transactionId } = request;
-      const holders = find((open) => findHolders(open, transactionId));
+      const holders = find((open) => findHolders(selectRecording(open, recordingId), transactionId));
       if (!holders) return undefined;
       const count = await pinInAll(holders.losing, request);
       // Retention may have removed the transaction before it was pinned.
@@ -181,6 +182,11 @@ export function openRecordingStore(
 
 function selectRecordings(open: Open, nodes: readonly string[] | undefined): Open {
   return nodes ? open.filter(({ node }) => nodes.includes(node)) : open;
+}
+
+/** Returns the copies of one recording, or all recordings if no id is given. */
+function selectRecording(open: Open, recordingId: string | undefined): Open {
+  return recordingId === undefined ? open : open.filter((recording) => recording.recordingId === recordingId);
 }
 
 /**

@@ -102,7 +102,8 @@ export interface Recordings {
   /** Returns transactions of one recording in the order of their first appearance, the newest first. */
   listNewest(recordingId: string, request: RecordingTransactionsRequest): RecordingTransaction[];
   event(eventId: string): ApiEvent | undefined;
-  findTransaction(transactionId: string): TransactionSummary | undefined;
+  /** `recordingId` limits the search to one recording, as several recordings may use the same id. */
+  findTransaction(transactionId: string, recordingId?: string): TransactionSummary | undefined;
   /** Lists transactions, and yields so that other work can run. Only one list may be in progress at a time. */
   listTransactions(request: ChosenRequest): Generator<void, TransactionPage>;
   /**
@@ -113,8 +114,8 @@ export interface Recordings {
     filter: ChosenFilter,
     begin: () => Gathering<Result>,
   ): Generator<void, GatheredResult<Result>>;
-  /** Resolves once the pins are on disk. */
-  pin(request: PinRequest): Promise<Pin[] | undefined>;
+  /** Resolves once the pins are on disk. `recordingId` limits the pin to one recording. */
+  pin(request: PinRequest, recordingId?: string): Promise<Pin[] | undefined>;
   unpin(transactionId: string): Promise<boolean>;
   listPins(transactionId?: string): Pin[];
   listServices(): string[];

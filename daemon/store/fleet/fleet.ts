@@ -19,8 +19,8 @@ export interface Fleet {
   /** The rows of transactions that an answer has read so far. Other queries of the same answer reuse these rows. */
   readonly answered?: Map<string, Promise<ByIdRow[]>>;
   /**
-   * Earliest start of the events that are kept; 0 if no events were dropped. Of earlier events, only pinned events are
-   * kept.
+   * Time from which the fleet has all events; 0 if none were dropped. Of the events that start earlier, it has only the
+   * pinned ones.
    */
   oldestNs(): Promise<bigint>;
 }

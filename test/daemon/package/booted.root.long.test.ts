@@ -1,7 +1,7 @@
 /**
  * The package in a Debian that systemd has booted: what it starts, restarts and stops there, and what becomes of a
- * service that hangs or is misconfigured. The daemon runs under all restrictions of its unit. The agent refuses a
- * container with processes of its own, so no more of its unit is tested here.
+ * service that hangs or is misconfigured. Daemon and watcher run under all restrictions of their units. The agent
+ * refuses a container with processes of its own, so no more of its unit is tested here.
  */
 import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -79,9 +79,28 @@ test('systemd knows every key of the units', () => {
   expect(done('journalctl', '--output', 'cat', '--no-pager')).not.toContain('Unknown key');
 });
 
+test('the watcher is not enabled; without rules it ends once and names their file', async () => {
+  expect(debian.run('systemctl', 'is-enabled', 'kreplay-watch').stdout).toBe('disabled\n');
+  expect(factOf('kreplay-watch', 'ActiveState')).toBe('inactive');
+  debian.run('systemctl', 'start', 'kreplay-watch');
+  await becomes('kreplay-watch', 'ActiveState', 'failed');
+  await sleep(2 * Number(unitFacts('kreplay-watch.service').RestartSec) * 1000);
+  expect([factOf('kreplay-watch', 'NRestarts'), factOf('kreplay-watch', 'ExecMainStatus')]).toEqual(['0', '2']);
+  expect(journalOf('kreplay-watch')).toContain('nothing to watch for: write rules into /etc/kreplay/watch.toml');
+});
+
+test('with rules, the enabled watcher waits for a recording, under all restrictions of its unit', () => {
+  write('etc/kreplay/watch.toml', '[[rule]]\nname = "all"\nmin-duration = "0s"\n');
+  done('systemctl', 'enable', '--now', 'kreplay-watch');
+  expect(factOf('kreplay-watch', 'StatusText')).toBe('watching /var/lib/kreplay/recording.kreplay');
+  const status = done('cat', `/proc/${factOf('kreplay-watch', 'MainPID')}/status`);
+  expect(status).toMatch(/^CapBnd:\s*0+$/m);
+  expect(status).toMatch(/^NoNewPrivs:\s*1$/m);
+});
+
 test('the daemon may only read the recording of the agent', () => {
   const recording = '/var/lib/kreplay/recording.kreplay';
-  const rows = [{ at: START }, { at: START + 1n }];
+  const rows = [{ at: START, transaction: 'order-1' }, { at: START + 1n }];
   copyFileSync(recordingPath(recorded(rows)), join(debian.path, recording));
   chmodSync(join(debian.path, recording), 0o640);
   done('chown', 'kreplay:kreplay', recording);
@@ -94,6 +113,14 @@ test('the daemon may only read the recording of the agent', () => {
   const status = done('cat', `/proc/${factOf('kreplay-daemon', 'MainPID')}/status`);
   expect(status).toMatch(/^CapBnd:\s*0+$/m);
   expect(status).toMatch(/^NoNewPrivs:\s*1$/m);
+});
+
+test('the watcher writes the bundle of what it finds there, and asks the agent for the pin', async () => {
+  const bundles = '/var/lib/kreplay-watch/bundles';
+  while (!debian.run('ls', bundles).stdout.includes('order-1-')) await sleep(100);
+  expect(done('stat', '--format=%U:%G %a', bundles)).toBe('kreplay-watch:kreplay 750\n');
+  // No agent can run here.
+  while (!journalOf('kreplay-watch').includes('no agent is running')) await sleep(100);
 });
 
 test('a reload takes effect', async () => {
@@ -127,10 +154,13 @@ test('a daemon with an invalid configuration is not restarted', async () => {
 });
 
 test('an upgrade restarts an existing service', () => {
-  const before = factOf('kreplay-daemon', 'MainPID');
+  const units = ['kreplay-daemon', 'kreplay-watch'];
+  const before = units.map((unit) => factOf(unit, 'MainPID'));
   expect(install('/opt/kreplay.deb')).toEqual(AGENT_FAILED);
-  expect(factOf('kreplay-daemon', 'ActiveState')).toBe('active');
-  expect(factOf('kreplay-daemon', 'MainPID')).not.toBe(before);
+  for (const [i, unit] of units.entries()) {
+    expect(factOf(unit, 'ActiveState')).toBe('active');
+    expect(factOf(unit, 'MainPID')).not.toBe(before[i]);
+  }
 });
 
 test('a disabled service stays disabled', () => {
@@ -144,7 +174,7 @@ test('after removal nothing runs, and after a purge nothing remains', () => {
   done('dpkg', '--remove', 'kreplay');
   expect(debian.run('sh', '-c', 'grep --files-with-matches kreplay /proc/[0-9]*/cgroup').stdout).toBe('');
   expect(factOf('kreplay-daemon', 'LoadState')).toBe('not-found');
-  rmSync(join(debian.path, 'etc/kreplay/kreplay.d/10-level.toml'));
+  for (const file of ['kreplay.d/10-level.toml', 'watch.toml']) rmSync(join(debian.path, 'etc/kreplay', file));
   done('dpkg', '--purge', 'kreplay');
   const left = done('find', '/etc', '/var/lib', '-name', '*kreplay*', '-not', '-path', '*/dpkg/*').trim();
   expect(left.split('\n')).toEqual(['/etc/systemd/system/kreplay-daemon.service.d']);

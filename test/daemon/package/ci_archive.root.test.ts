@@ -82,14 +82,28 @@ test('a user without rights replays an incident in a Debian that has nothing of 
   expect(took_ms).toBeGreaterThan(WRITES * EXTRA_MS);
   expect(inDebian('stat', '--format=%s', '/srv/build/log').stdout.trim()).toBe(String(WRITES * 512));
   expect(asNobody(KREPLAY, 'diff', 'run.json').status).toBe(0);
+
+  const init = asNobody(
+    KREPLAY,
+    'ci',
+    'init',
+    'incident.kreplay',
+    '--archive-sha256',
+    '0'.repeat(64),
+    '--',
+    ...dd('.'),
+  );
+  expect([init.status, init.stderr]).toEqual([0, '']);
+  expect(inDebian('cat', '/tmp/.github/workflows/incident-order-1.yml').stdout).toContain('kreplay run --bundle');
 }, 180_000);
 
 test('its help names the commands that it has, and each other one says where it is', () => {
   const help = asNobody(KREPLAY, '--help').stdout;
-  expect(help.match(/^ {2}\w+(?= .*\[options\])/gm)?.map((name) => name.trim())).toEqual([
+  expect(help.match(/^ {2}(?:\w+(?= .*\[options\])|ci\b)/gm)?.map((name) => name.trim())).toEqual([
     'export',
     'verify',
     'diff',
+    'ci',
     'run',
   ]);
   for (const command of ['agent', 'daemon', 'up', 'events']) {

@@ -13,6 +13,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,6 +22,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openReader } from '../../../agent/recording/read/reader.ts';
 import { freePort } from '../../e2e/kreplay.ts';
 import { recorded, recordingPath, START } from '../recorded.ts';
+import { type Receiver, SECRET, startReceiver, until } from '../watch/receiver.ts';
 import { type DebianRoot, newDebianRoot } from './debian_root.ts';
 import { listenForNotifications } from './notifications.ts';
 import { isTheSameAgain, LARGEST, PROJECT, packageOfThisRun, repack } from './packages.ts';
@@ -30,6 +32,7 @@ const folder = mkdtempSync(join(tmpdir(), 'kreplay-package-'));
 /** Packages of two versions that have all files but the largest. */
 const [small, smallOlder] = ['small.deb', 'older.deb'].map((name) => join(folder, name)) as [string, string];
 const running: ChildProcess[] = [];
+const receivers: Receiver[] = [];
 /** Roots of one test. */
 const roots: DebianRoot[] = [];
 let deb: string;
@@ -59,6 +62,7 @@ afterEach(async () => {
     child.kill('SIGTERM');
     await once(child, 'exit');
   }
+  for (const receiver of receivers.splice(0)) receiver.close();
   for (const root of roots.splice(0)) root.remove();
 });
 
@@ -134,6 +138,7 @@ async function startUnit(unit: string, state: string) {
 
 const startAgent = () => startUnit('kreplay-agent.service', '/var/lib/kreplay');
 const startDaemon = () => startUnit('kreplay-daemon.service', '/var/lib/kreplay-daemon');
+const startWatch = () => startUnit('kreplay-watch.service', '/var/lib/kreplay-watch');
 
 test('another build of the same commit is identical to the byte', async () => {
   expect(await isTheSameAgain('build_deb', deb, folder)).toBe(true);
@@ -181,8 +186,18 @@ test('after the installation all stated files exist, and `kreplay up` records', 
   );
   expect(done('kreplay', '--version').trim()).toBe(version());
   expect(
-    done('stat', '--format=%U:%G %a', '/var/lib/kreplay', '/var/lib/kreplay-daemon', '/var/lib/kreplay-ship'),
-  ).toBe('kreplay:kreplay 750\nkreplay-daemon:kreplay-daemon 700\nkreplay-ship:kreplay 750\n');
+    done(
+      'stat',
+      '--format=%U:%G %a',
+      ...['', '-daemon', '-ship', '-watch'].map((end) => `/var/lib/kreplay${end}`),
+    ).split('\n'),
+  ).toEqual([
+    'kreplay:kreplay 750',
+    'kreplay-daemon:kreplay-daemon 700',
+    'kreplay-ship:kreplay 750',
+    'kreplay-watch:kreplay 750',
+    '',
+  ]);
   const bom = JSON.parse(done('cat', '/usr/share/doc/kreplay/sbom.cdx.json'));
   const named = bom.components.map(({ name }: { name: string }) => name);
   expect(named).toEqual(
@@ -271,6 +286,64 @@ test('the services run as their units state; the daemon keeps answering when the
   expect(statSync(join(debian.path, 'var/lib/kreplay/recording.kreplay')).mode & 0o777).toBe(0o640);
 }, 120_000);
 
+/** Returns the command of the page that makes the secret of a webhook. */
+function secretCommand(): string {
+  const page = readFileSync(join(PROJECT, 'daemon/docs/watch.md'), 'utf8');
+  return /^openssl rand .*$/m.exec(page)![0];
+}
+
+test('with rules and a secret, the watcher keeps what the agent records; without rules it ends, and names their file', async () => {
+  open(installed);
+  configure();
+  const { child: idle, status: refusal } = await startWatch();
+  expect(refusal).toContain('nothing to watch for: write rules into /etc/kreplay/watch.toml');
+  expect(idle.exitCode).toBe(2);
+
+  write('etc/kreplay/watch.toml', '[[rule]]\nname = "all"\n');
+  expect(debian.run('kreplay', 'config', 'validate')).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('/etc/kreplay/watch.toml:1:3: the rule has no condition'),
+  });
+  done('sh', '-ec', secretCommand());
+  const secret = '/etc/kreplay/webhook.secret';
+  expect(done('stat', '--format=%U %a', secret)).toBe('kreplay-watch 600\n');
+  write(secret, SECRET);
+  const receiver = await startReceiver();
+  receivers.push(receiver);
+  write(
+    'etc/kreplay/watch.toml',
+    `[[rule]]\nname = "all"\nservice = ["dd"]\n[webhook]\nurl = "${receiver.url}"\nsecret-file = "${secret}"\n`,
+  );
+  write('etc/kreplay/kreplay.d/20-watch.toml', '[watch]\nquiet = "500ms"\n');
+  expect(done('kreplay', 'config', 'validate')).toContain('20-watch.toml: all right');
+  const agent = await startAgent();
+  expect(agent.status).toContain('READY=1');
+  const watcher = await startWatch();
+  expect(watcher.status).toBe('READY=1 STATUS=watching /var/lib/kreplay/recording.kreplay');
+  const facts = readFileSync(`/proc/${watcher.child.pid}/status`, 'utf8');
+  expect(facts).toMatch(/^CapBnd:\s*0+$/m);
+  expect(facts).toMatch(/^NoNewPrivs:\s*1$/m);
+  const dd = ['dd', 'if=/dev/zero', 'of=/srv/f', 'bs=4k', 'count=7', 'status=none'];
+  done('kreplay', 'exec', '--transaction', 'order-1', '--', ...dd);
+  await until(() => receiver.taken.length > 0);
+  expect([receiver.taken.map(({ body }) => body), receiver.wrong]).toEqual([
+    [expect.objectContaining({ rule: 'all', pinned: true, bundle_problem: null })],
+    [],
+  ]);
+  const { transaction, bundle } = receiver.taken[0]!.body;
+  expect([transaction.transaction_id, bundle!.folder]).toEqual(['order-1', '/var/lib/kreplay-watch/bundles']);
+  const reader = openReader(join(debian.path, 'var/lib/kreplay/recording.kreplay'));
+  expect(reader.pins().map(({ transactionId }) => transactionId)).toEqual(['order-1']);
+  reader.close();
+  // The webhook names where the bundle lies; those who may read the recording may read the bundle.
+  const places = [bundle!.folder, join(bundle!.folder, bundle!.file)];
+  expect(done('stat', '--format=%U:%G %a', ...places)).toBe('kreplay-watch:kreplay 750\nkreplay-watch:kreplay 640\n');
+  for (const { child } of [watcher, agent]) {
+    child.kill('SIGTERM');
+    expect((await once(child, 'exit'))[0]).toBe(0);
+  }
+}, 120_000);
+
 test('a service of Node that links the package, as label.md says, can import kreplay/mark', () => {
   open(installed);
   const page = readFileSync(join(PROJECT, 'agent/docs/label.md'), 'utf8');
@@ -316,10 +389,22 @@ test('an upgrade keeps data and configuration, and continues the recording', asy
   reader.close();
 }, 120_000);
 
+/** Units that the package neither enables nor starts. */
+const OPTIONAL = ['kreplay-ship.service', 'kreplay-watch.service', 'kreplay-fleet-retain.timer'];
+
+/** Makes the link that `systemctl enable` makes. */
+function linkAsEnabled(unit: string): void {
+  const target = unit.endsWith('.timer') ? 'timers' : 'multi-user';
+  const wants = join(debian.path, `etc/systemd/system/${target}.target.wants`);
+  mkdirSync(wants, { recursive: true });
+  symlinkSync(`/usr/lib/systemd/system/${unit}`, join(wants, unit));
+}
+
 test('a removal leaves data and configuration, and a purge nothing', () => {
   open(installed);
   configure();
   write('var/lib/kreplay/recording.kreplay', 'data');
+  for (const unit of OPTIONAL) linkAsEnabled(unit);
   dpkg('--remove', 'kreplay');
   const there = (path: string) => existsSync(join(debian.path, path));
   const removed = ['usr/lib/kreplay', 'usr/bin/kreplay', 'usr/lib/systemd/system/kreplay-agent.service'];
@@ -327,9 +412,8 @@ test('a removal leaves data and configuration, and a purge nothing', () => {
   expect(['var/lib/kreplay/recording.kreplay', 'etc/kreplay/kreplay.toml'].filter((path) => !there(path))).toEqual([]);
   rmSync(join(debian.path, 'etc/kreplay/kreplay.d/10-port.toml'));
   dpkg('--purge', 'kreplay');
-  expect(['var/lib/kreplay', 'var/lib/kreplay-daemon', 'var/lib/kreplay-ship', 'etc/kreplay'].filter(there)).toEqual(
-    [],
-  );
+  const purged = ['', '-daemon', '-ship', '-watch'].map((end) => `var/lib/kreplay${end}`);
+  expect([...purged, 'etc/kreplay'].filter(there)).toEqual([]);
   expect(done('find', '/etc/systemd', '-name', '*kreplay*')).toBe('');
   expect(debian.run('dpkg', '--status', 'kreplay').status).not.toBe(0);
 });
@@ -389,7 +473,7 @@ test('the services are enabled and started, restarted by an upgrade, stopped by 
     return lines.filter((line) => !line.endsWith('daemon-reload')).map((line) => line.replaceAll('--system ', ''));
   };
   const enabled = () =>
-    ['agent', 'daemon', 'ship'].filter(
+    ['agent', 'daemon', 'ship', 'watch'].filter(
       (name) => debian.run('systemctl', 'is-enabled', `kreplay-${name}.service`).stdout === 'enabled\n',
     );
   const both = 'kreplay-agent.service kreplay-daemon.service';
@@ -400,6 +484,9 @@ test('the services are enabled and started, restarted by an upgrade, stopped by 
   rmSync(join(debian.path, 'etc/systemd/system/multi-user.target.wants/kreplay-daemon.service'));
   expect(askedBy(() => install(small))).toEqual(['restart kreplay-agent.service']);
   expect(enabled()).toEqual(['agent']);
+  linkAsEnabled('kreplay-watch.service');
+  expect(askedBy(() => install(small))).toEqual(['restart kreplay-agent.service', 'restart kreplay-watch.service']);
+  expect(enabled()).toEqual(['agent', 'watch']);
   const [stopped] = askedBy(() => dpkg('--remove', 'kreplay'));
   expect(stopped!.split(' ').sort()).toEqual([
     'kreplay-agent.service',
@@ -407,6 +494,7 @@ test('the services are enabled and started, restarted by an upgrade, stopped by 
     'kreplay-fleet-retain.service',
     'kreplay-fleet-retain.timer',
     'kreplay-ship.service',
+    'kreplay-watch.service',
     'stop',
   ]);
 });

@@ -1,4 +1,4 @@
-// Agent and daemon notify a service manager when they are ready and while they work, and do not when they hang.
+// Agent, daemon and watcher notify a service manager when they are ready and while they work, and do not when they hang.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -80,12 +80,8 @@ test('the agent is ready when it records, and sends no watchdog message while it
   expect(await running.ended).toEqual({ status: 0, signal: null });
 });
 
-test('the daemon is ready when it listens, and sends no watchdog message when it is stopped', async () => {
-  const port = await freePort();
-  const data = join(folder, 'served');
-  mkdirSync(data);
-  const { manager, running } = await managed('daemon', ['daemon', '--data', data, '--listen', `127.0.0.1:${port}`]);
-  expect(await manager.told(/^READY=1/)).toBe(`READY=1 STATUS=serving at http://127.0.0.1:${port}`);
+/** Expects that a service says that it works for as long as it does, and when it ends. */
+async function expectWatched({ manager, running }: Awaited<ReturnType<typeof managed>>): Promise<void> {
   await expectMessages(manager);
   running.process.kill('SIGSTOP');
   await silence(manager);
@@ -94,6 +90,26 @@ test('the daemon is ready when it listens, and sends no watchdog message when it
   running.process.kill('SIGTERM');
   await manager.told(/^STOPPING=1$/);
   expect(await running.ended).toEqual({ status: 0, signal: null });
+}
+
+test('the daemon is ready when it listens, and sends no watchdog message when it is stopped', async () => {
+  const port = await freePort();
+  const data = join(folder, 'served');
+  mkdirSync(data);
+  const service = await managed('daemon', ['daemon', '--data', data, '--listen', `127.0.0.1:${port}`]);
+  expect(await service.manager.told(/^READY=1/)).toBe(`READY=1 STATUS=serving at http://127.0.0.1:${port}`);
+  await expectWatched(service);
+});
+
+test('the watcher is ready when it watches, and sends no watchdog message when it is stopped', async () => {
+  const data = join(folder, 'watched');
+  const rules = join(folder, 'rules.toml');
+  mkdirSync(data);
+  writeFileSync(rules, '[[rule]]\nname = "slow"\nmin-duration = "1s"\n');
+  const args = ['watch', '--data', data, '--rules', rules, '--state', join(folder, 'watch')];
+  const service = await managed('watch', args);
+  expect(await service.manager.told(/^READY=1/)).toBe(`READY=1 STATUS=watching ${data}/recording.kreplay`);
+  await expectWatched(service);
 });
 
 test('up is one service: its parts do not notify for it', async () => {
@@ -122,4 +138,18 @@ test('a socket without a listener does not keep a service from its work; the jou
   const lines = readFileSync(path, 'utf8').trim().split('\n');
   expect(lines).toContain('<6>replay sessions end with the daemon; --state keeps them reason=--no-state');
   expect(lines.filter((line) => !/^<[3-7]>/.test(line))).toEqual([]);
+});
+
+test('the reason why a service did not start is an error of the journal', async () => {
+  const path = join(folder, 'refused');
+  const log = openSync(path, 'w');
+  const { dev, ino } = statSync(path);
+  const env = { ...process.env, JOURNAL_STREAM: `${dev}:${ino}` };
+  const agent = spawn(KREPLAY, ['agent', '--data', '/dev/null/none'], { env, stdio: ['ignore', 'ignore', log] });
+  unnamed.push(agent);
+  closeSync(log);
+  const [status] = await once(agent, 'exit');
+  expect(status).not.toBe(0);
+  const lines = readFileSync(path, 'utf8').trim().split('\n');
+  expect(lines.filter((line) => !/^<3>kreplay: /.test(line))).toEqual([]);
 });

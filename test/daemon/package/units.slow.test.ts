@@ -17,6 +17,7 @@ describe.each([
   'kreplay-agent.service',
   'kreplay-daemon.service',
   'kreplay-ship.service',
+  'kreplay-watch.service',
   'kreplay-fleet-retain.service',
 ])('%s', (unit) => {
   test('systemd accepts the whole unit', () => {
@@ -43,12 +44,17 @@ describe.each([
 test.each([
   ['kreplay-agent.service', '2 77'],
   ['kreplay-daemon.service', '2'],
-])(
-  '%s is restarted when it hangs or fails, not when it ends with %s, and reads its configuration again',
-  (unit, lasting) => {
-    const { WatchdogSec, Restart, RestartPreventExitStatus, ExecReload } = unitFacts(unit);
-    expect(Number(WatchdogSec)).toBeGreaterThan(0);
-    expect([Restart, RestartPreventExitStatus]).toEqual(['on-failure', lasting]);
-    expect(ExecReload).toContain('kill -HUP $MAINPID');
+  ['kreplay-ship.service', '2'],
+  ['kreplay-watch.service', '2'],
+])('%s is restarted when it hangs or fails, not when it ends with %s', (unit, lasting) => {
+  const { Type, WatchdogSec, Restart, RestartPreventExitStatus } = unitFacts(unit);
+  expect([Type, Restart, RestartPreventExitStatus]).toEqual(['notify', 'on-failure', lasting]);
+  expect(Number(WatchdogSec)).toBeGreaterThan(0);
+});
+
+test.each(['kreplay-agent.service', 'kreplay-daemon.service'])(
+  'a reload lets %s read its configuration again',
+  (unit) => {
+    expect(unitFacts(unit).ExecReload).toContain('kill -HUP $MAINPID');
   },
 );

@@ -3,6 +3,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import {
+  type AddedMatch,
   buildDeliveryId,
   type FoundMatch,
   type MatchLimits,
@@ -37,24 +38,43 @@ function open(folder = newFolder()): WatchState {
   return state;
 }
 
+const outcomesOf = (added: readonly AddedMatch[]) => added.map(({ outcome }) => outcome);
+
 const dueIds = (state: WatchState) => state.listDue(Date.now(), Date.now() + 1, 1000).map((due) => due.transactionId);
 
 test('a match has one pin, one bundle and one delivery, however often it is found', () => {
   const folder = newFolder();
   const state = open(folder);
   const one = found('order-1', 5n * S);
-  expect(state.add(one, LIMITS, 1)).toEqual(['matched']);
-  expect(state.add({ ...one, atNs: 6n * S }, LIMITS, 2)).toEqual(['known']);
-  expect(state.add({ ...one, rule: 'failed' }, LIMITS, 2)).toEqual(['matched']);
+  expect(state.add(one, LIMITS, 1)).toEqual([{ found: one, outcome: 'matched' }]);
+  expect(outcomesOf(state.add({ ...one, atNs: 6n * S }, LIMITS, 2))).toEqual(['known']);
+  expect(outcomesOf(state.add({ ...one, rule: 'failed' }, LIMITS, 2))).toEqual(['matched']);
   expect(state.count()).toMatchObject({ incidents: 1, pinsDue: 1, bundlesDue: 1, deliveriesDue: 2 });
   states.pop()!.close();
 
   const again = open(folder);
-  expect(again.add(one, LIMITS, 3)).toEqual(['known']);
+  expect(outcomesOf(again.add(one, LIMITS, 3))).toEqual(['known']);
   const [due] = again.listDue(Date.now(), Date.now(), 10);
   expect(due).toMatchObject({ deliveryId: buildDeliveryId(due!.rule === 'slow' ? one : { ...one, rule: 'failed' }) });
   again.setDelivery(due!, 'due', Date.now() + 60_000);
   expect(again.listDue(Date.now(), Date.now(), 10)).toHaveLength(1);
+});
+
+test('after an incident is over, its transaction matches again, with another delivery', () => {
+  const state = open();
+  const one = found('order-1', 5n * S);
+  const ids = [1, 2, 3].map((nowMs) => {
+    expect(outcomesOf(state.add(one, LIMITS, nowMs))).toEqual(['matched']);
+    const incident = state.findIncident(RECORDING, 'order-1')!;
+    expect(incident).toMatchObject({ matchedMs: nowMs, pin: 'due', bundle: 'due', followed: 1 });
+    state.end(incident.incidentId);
+    expect(state.findIncident(RECORDING, 'order-1')).toBeUndefined();
+    return incident.incidentId;
+  });
+  const due = state.listDue(Date.now(), Date.now(), 10);
+  expect(new Set(due.map(({ incidentId }) => incidentId))).toEqual(new Set(ids));
+  expect(new Set(due.map(({ deliveryId }) => deliveryId)).size).toBe(3);
+  expect(due.map(({ deliveryId }) => deliveryId)).toContain(buildDeliveryId(one));
 });
 
 test('a change is whole or not at all', () => {
@@ -75,18 +95,27 @@ test('a change is whole or not at all', () => {
 test('at-least keeps all that reach the rate, at-most and the limit of a minute drop others', () => {
   const state = open();
   const atLeast = { ...LIMITS, atLeast: { count: 3, withinNs: 10n * S } };
-  const add = (id: string, at: bigint) => state.add(found(id, at), atLeast, 1);
+  const add = (id: string, at: bigint) => outcomesOf(state.add(found(id, at), atLeast, 1));
   expect([add('a', S), add('b', 12n * S), add('b', 12n * S), add('c', 13n * S)].flat()).toEqual(
     Array(4).fill('counted'),
   );
-  expect(add('d', 14n * S)).toEqual(['matched', 'matched', 'matched']);
+  expect(
+    state.add(found('d', 14n * S), atLeast, 1).map(({ found: one, outcome }) => [one.transactionId, outcome]),
+  ).toEqual([
+    ['b', 'matched'],
+    ['c', 'matched'],
+    ['d', 'matched'],
+  ]);
   expect(add('e', 15n * S)).toEqual(['known', 'known', 'known', 'matched']);
   expect(state.findIncident(RECORDING, 'a')).toBeUndefined();
+  // One that only counted counts again when its id is used later.
+  expect([add('a', 100n * S), add('f', 101n * S), add('f', 101n * S)].flat()).toEqual(Array(3).fill('counted'));
+  expect(add('g', 102n * S)).toEqual(['matched', 'matched', 'matched']);
 
   // One that a limit drops is dropped once, and goes on to count.
   const both = open();
   const limits = { ...atLeast, atMost: { count: 2, withinNs: 60n * S } };
-  const added = [1n, 2n, 3n, 4n, 5n, 3n].map((at) => both.add(found(`t-${at}`, at * S), limits, 1));
+  const added = [1n, 2n, 3n, 4n, 5n, 3n].map((at) => outcomesOf(both.add(found(`t-${at}`, at * S), limits, 1)));
   expect(added.flat().filter((outcome) => outcome === 'rate')).toHaveLength(3);
   expect(added.slice(2, 4)).toEqual([
     ['matched', 'matched', 'rate'],
@@ -95,7 +124,7 @@ test('at-least keeps all that reach the rate, at-most and the limit of a minute 
 
   const most = open();
   const atMost = { ...LIMITS, atMost: { count: 2, withinNs: 10n * S }, perMinuteMax: 3 };
-  const outcomes = [1n, 2n, 3n, 12n, 13n, 63n].map((at) => most.add(found(`t-${at}`, at * S), atMost, 1)[0]);
+  const outcomes = [1n, 2n, 3n, 12n, 13n, 63n].map((at) => most.add(found(`t-${at}`, at * S), atMost, 1)[0]!.outcome);
   expect(outcomes).toEqual(['matched', 'matched', 'rate', 'matched', 'minute', 'matched']);
 });
 
@@ -103,9 +132,10 @@ test('the limit of a minute is for rules: alerts neither meet it nor use it up',
   const state = open();
   const limits = { ...LIMITS, perMinuteMax: 2 };
   const addAlert = (id: string) =>
-    state.add(found(id, S, { rule: 'alert:Slow' }), { ...LIMITS, perMinuteMax: undefined }, 1);
+    outcomesOf(state.add(found(id, S, { rule: 'alert:Slow' }), { ...LIMITS, perMinuteMax: undefined }, 1));
   expect([addAlert('a'), addAlert('b'), addAlert('c')].flat()).toEqual(Array(3).fill('matched'));
-  expect(['d', 'e', 'f'].flatMap((id) => state.add(found(id, S), limits, 1))).toEqual(['matched', 'matched', 'minute']);
+  const ofRule = ['d', 'e', 'f'].flatMap((id) => outcomesOf(state.add(found(id, S), limits, 1)));
+  expect(ofRule).toEqual(['matched', 'matched', 'minute']);
   expect(addAlert('f')).toEqual(['matched']);
 });
 
@@ -121,7 +151,7 @@ test('a cool-down holds deliveries back for its rule and service, and the next o
     // The clock was set back.
     ['f', 50n, 'shop'],
   ] as const)
-    expect(state.add(found(id, at * S, { service }), limits, 1)).toEqual(['matched']);
+    expect(outcomesOf(state.add(found(id, at * S, { service }), limits, 1))).toEqual(['matched']);
   const due = state.listDue(Date.now(), Date.now(), 10).sort((a, b) => (a.transactionId < b.transactionId ? -1 : 1));
   expect(due.map(({ transactionId, held }) => [transactionId, held])).toEqual([
     ['a', 0],
@@ -140,7 +170,7 @@ test('a full queue drops deliveries but no pins, and without a webhook there are
   expect(dueIds(state)).not.toContain('quiet');
 });
 
-test('a delivery waits for its bundle, but not for ever', () => {
+test('a delivery waits for its pin and its bundle, but not for ever', () => {
   const state = open();
   const now = 1_000_000;
   state.add(found('a', S), LIMITS, now);
@@ -149,6 +179,8 @@ test('a delivery waits for its bundle, but not for ever', () => {
   const due = (patientMs: number) => state.listDue(now, patientMs, 10).map(({ transactionId }) => transactionId);
   expect(due(now - 1)).toEqual([]);
   state.setProblem(incidentId, 'the disk is full');
+  expect(due(now - 1)).toEqual([]);
+  state.setPin(incidentId, 'set');
   expect(due(now - 1)).toEqual(['a']);
   state.setWritten(incidentId, 'a.kreplay', 10, 5, now);
   expect([due(now - 1), due(now + 1)]).toEqual([['a'], ['a', 'b']]);
@@ -211,7 +243,9 @@ test('whatever is found in whatever order, a second look after a kill adds nothi
       const again = openWatchState(folder);
       const known = all.filter(({ rule, transactionId }) => again.hasMatch(RECORDING, transactionId, rule));
       for (const each of known)
-        expect(again.add({ ...each, recordingId: RECORDING }, { ...limit, atLeast: undefined }, 2)).toEqual(['known']);
+        expect(again.add({ ...each, recordingId: RECORDING }, { ...limit, atLeast: undefined }, 2)).toMatchObject([
+          { outcome: 'known' },
+        ]);
       expect([again.count(), dueIds(again).sort()]).toEqual([counts, ids]);
       again.close();
     }),

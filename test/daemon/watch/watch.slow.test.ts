@@ -237,11 +237,13 @@ test('an alert keeps its transactions beside a rule that fills the minute', asyn
 
 test('wrong settings and rules end it with exit code 2 before anything is written', async () => {
   const folder = newFolder();
-  const rules = join(folder, 'rules.toml');
+  const [rules, none] = [join(folder, 'rules.toml'), join(folder, 'none.toml')];
   writeFileSync(rules, '[[rule]]\nname = "a"\n');
+  writeFileSync(none, '# no rules yet\n');
   const run = (...flags: string[]) => kreplay('watch', '--data', folder, '--state', join(folder, 'state'), ...flags);
   for (const [flags, words] of [
-    [[], /nothing to watch for/],
+    [[], /nothing to watch for: write rules into \/etc\/kreplay\/watch.toml/],
+    [['--rules', none], /nothing to watch for: write rules into \S+none.toml/],
     [['--rules', rules], /rules.toml:1:3: the rule has no condition/],
     [['--rules', join(folder, 'none')], /cannot be read/],
     [['--rules', rules, '--tokens', 'x'], /need --listen/],
@@ -253,10 +255,12 @@ test('wrong settings and rules end it with exit code 2 before anything is writte
   }
 }, 60_000);
 
-test('a name of a file keeps what is harmless of an id, and no two ids share one', () => {
-  expect(nameBundle('r', 'order-1')).toMatch(/^order-1-[0-9a-f]{16}\.kreplay$/);
-  expect(nameBundle('r', '../../etc/passwd\n')).toMatch(/^_.\/?_?[\w.-]+\.kreplay$/);
-  expect(nameBundle('r', '../../x')).not.toContain('/');
-  expect(nameBundle('r', 'a/b')).not.toBe(nameBundle('r', 'a_b'));
-  expect(nameBundle('r', 'x'.repeat(10_000)).length).toBeLessThan(100);
+test('a name of a file keeps what is harmless of an id, and no two ids or matches share one', () => {
+  const nameOf = (transactionId: string, matchedMs = 1) => nameBundle({ recordingId: 'r', transactionId, matchedMs });
+  expect(nameOf('order-1')).toMatch(/^order-1-[0-9a-f]{16}\.kreplay$/);
+  expect(nameOf('../../etc/passwd\n')).toMatch(/^_.\/?_?[\w.-]+\.kreplay$/);
+  expect(nameOf('../../x')).not.toContain('/');
+  expect(nameOf('a/b')).not.toBe(nameOf('a_b'));
+  expect(nameOf('order-1')).not.toBe(nameOf('order-1', 2));
+  expect(nameOf('x'.repeat(10_000)).length).toBeLessThan(100);
 });

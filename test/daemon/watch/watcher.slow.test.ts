@@ -1,14 +1,21 @@
-/** Tests a watcher whose steps fail for a while: nothing is counted twice, and no failure holds up the others. */
+/**
+ * Tests a watcher whose steps fail for a while: nothing is counted twice, and no failure holds up the others. No slow
+ * transaction is missed because its id is used again, in this recording or in the next one.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { pino } from 'pino';
+import { setAside } from '../../../agent/recording/write/set_aside.ts';
 import { openWriter, type RecordingWriter } from '../../../agent/recording/write/writer.ts';
 import { createCounters } from '../../../daemon/metrics/watch_counters.ts';
 import { openRecordingStore } from '../../../daemon/store/embedded/recording_store.ts';
 import type { Extent } from '../../../daemon/store/embedded/recordings.ts';
 import type { Rule } from '../../../daemon/watch/rules.ts';
 import { openWatchState, type WatchState } from '../../../daemon/watch/state.ts';
-import { type WatcherOptions, watch } from '../../../daemon/watch/watcher.ts';
-import { appendRows, newFolder, newWriter, recordingPath, START, setMeta } from '../recorded.ts';
-import { until } from './receiver.ts';
+import { buildLimits, type WatcherOptions, watch } from '../../../daemon/watch/watcher.ts';
+import { openWebhook } from '../../../daemon/watch/webhook.ts';
+import { appendRows, newFolder, newWriter, type Row, recordingPath, START, setMeta } from '../recorded.ts';
+import { type Receiver, startReceiver, until } from './receiver.ts';
 
 const S = 1_000_000_000n;
 const LONG: Rule = { name: 'long', minDurationNs: S, coolDownNs: 0n };
@@ -19,7 +26,11 @@ afterEach(async () => {
 });
 
 /** Watches a folder in this process. */
-function begin(folder: string, state: WatchState): WatcherOptions & { lines: string[] } {
+function begin(
+  folder: string,
+  state: WatchState,
+  more: Partial<WatcherOptions> = {},
+): WatcherOptions & { lines: string[] } {
   const ending = new AbortController();
   const lines: string[] = [];
   const recordings = openRecordingStore(folder, [], undefined, { isLiveOnly: true });
@@ -41,6 +52,7 @@ function begin(folder: string, state: WatchState): WatcherOptions & { lines: str
     onWatching() {},
     log: pino({}, { write: (line: string) => void lines.push(line) }),
     signal: ending.signal,
+    ...more,
   };
   const ended = watch(options);
   endings.push(async () => {
@@ -132,3 +144,175 @@ test('pins that are refused hold up no pin that fits, and are set once there is 
   expect(watcher.counters.pinned).toBe(large.length + 1);
   expect(watcher.lines.filter((line) => line.includes('it works again'))).toHaveLength(1);
 }, 180_000);
+
+interface Begun extends ReturnType<typeof begin> {
+  recordingId: string;
+  writer: RecordingWriter;
+  receiver: Receiver;
+}
+
+/** Watches a new recording, and tells a receiver. */
+async function beginRecorded(more: Partial<WatcherOptions> = {}): Promise<Begun> {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  endings.push(() => writer.close());
+  appendRows(writer, [{ at: START }]);
+  const receiver = await startReceiver();
+  endings.push(() => receiver.close());
+  const webhook = openWebhook({ url: new URL(receiver.url), timeoutMs: 5000 });
+  const state = openState();
+  const watcher = begin(folder, state, { webhook, quietMs: 100, ...more });
+  await until(() => state.hasPosition());
+  const [{ recordingId }] = watcher.recordings.extents() as [Extent];
+  return { ...watcher, recordingId, writer, receiver };
+}
+
+/** Sets the recording aside, as an agent does with a damaged one, and begins another one in its place. */
+function beginAnew({ data, writer }: Begun): RecordingWriter {
+  writer.close();
+  setAside(recordingPath(data), Date.now());
+  const next = newWriter(data);
+  endings.push(() => next.close());
+  return next;
+}
+
+const slow = (transaction: string, at = START): Row => ({ at, duration: 2n * S, transaction });
+
+const listPinned = ({ recordings }: WatcherOptions) => recordings.listPins().map(({ transactionId }) => transactionId);
+
+const listMatches = ({ lines }: Begun) =>
+  lines
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === 'a transaction matches')
+    .map(({ transaction }) => transaction);
+
+test('an id that matched in a recording matches in the next one, too', async () => {
+  const watcher = await beginRecorded();
+  appendRows(watcher.writer, [slow('order-1')]);
+  await until(() => watcher.counters.pinned === 1);
+  const next = beginAnew(watcher);
+  appendRows(next, [slow('order-1')]);
+  await until(() => watcher.receiver.taken.length === 2);
+  expect([listMatches(watcher), listPinned(watcher)]).toEqual([['order-1', 'order-1'], ['order-1']]);
+  expect(new Set(watcher.receiver.seen).size).toBe(2);
+}, 60_000);
+
+test('a quick transaction is not long because of its id in an earlier recording', async () => {
+  const watcher = await beginRecorded();
+  appendRows(watcher.writer, [{ at: START, transaction: 'order-1' }, slow('order-2')]);
+  await until(() => watcher.counters.pinned === 1);
+  const next = beginAnew(watcher);
+  appendRows(next, [{ at: START + 10n * S, transaction: 'order-1' }, slow('order-3', START + 10n * S)]);
+  await until(() => watcher.counters.pinned === 2);
+  expect([listMatches(watcher), listPinned(watcher)]).toEqual([['order-2', 'order-3'], ['order-3']]);
+}, 60_000);
+
+test('what is left to do for an earlier recording is not done with the same id of the next one', async () => {
+  const watcher = await beginRecorded();
+  const { state, recordingId, receiver } = watcher;
+  appendRows(watcher.writer, [slow('order-1')]);
+  await until(() => receiver.taken.length === 1);
+  const next = beginAnew(watcher);
+  appendRows(next, [
+    { at: START, transaction: 'order-1' },
+    { at: START, transaction: 'order-2' },
+  ]);
+  // It matched in the earlier recording, and was neither pinned nor told until that was set aside.
+  const left = { rule: 'long', transactionId: 'order-2', recordingId, service: 'shop', atNs: START };
+  state.change(() => state.add(left, buildLimits(watcher), Date.now()));
+  await until(() => receiver.taken.length === 2 && state.listFollowed(0, 10).length === 0);
+  expect(state.findIncident(recordingId, 'order-1')).toMatchObject({ pin: 'set', bundle: 'written', followed: 0 });
+  expect(state.findIncident(recordingId, 'order-2')).toMatchObject({ pin: 'gone', bundle: 'gone', followed: 0 });
+  expect([listPinned(watcher), state.count().bundles]).toEqual([[], 1]);
+  expect(receiver.taken.map(({ body }) => [body.transaction, body.pinned])).toEqual([
+    [expect.objectContaining({ transaction_id: 'order-1', duration_ns: Number(2n * S) }), true],
+    [{ transaction_id: 'order-2' }, false],
+  ]);
+}, 60_000);
+
+test('the log names each transaction that a rate keeps', async () => {
+  const rules = [{ ...LONG, atLeast: { count: 3, withinNs: 10n * S } }];
+  const watcher = await beginRecorded({ rules });
+  appendRows(watcher.writer, [slow('order-1'), slow('order-2')]);
+  appendRows(watcher.writer, [slow('order-3')]);
+  await until(() => watcher.counters.pinned === 3);
+  expect(listMatches(watcher).sort()).toEqual(['order-1', 'order-2', 'order-3']);
+  expect(watcher.counters.matches.get('long')).toBe(3);
+}, 60_000);
+
+/** Takes a transaction as one that has had no event for a minute. */
+function rest({ state, recordingId }: Begun, transaction: string): void {
+  state.leave(state.findIncident(recordingId, transaction)!.incidentId);
+}
+
+const LATER = START + 3600n * S;
+
+test('an id that is used again matches again once its pin was removed, with a bundle and a call', async () => {
+  const watcher = await beginRecorded();
+  const { writer, receiver, folder, state } = watcher;
+  appendRows(writer, [slow('order-1')]);
+  await until(() => receiver.taken.length === 1);
+  rest(watcher, 'order-1');
+  await watcher.recordings.unpin('order-1');
+  appendRows(writer, [slow('order-1', LATER)]);
+  await until(() => receiver.taken.length === 2);
+  expect([listMatches(watcher), listPinned(watcher)]).toEqual([['order-1', 'order-1'], ['order-1']]);
+  expect(new Set(receiver.seen).size).toBe(2);
+  const files = receiver.taken.map(({ body }) => body.bundle!.file);
+  expect([new Set(files).size, state.count().bundles]).toEqual([2, 2]);
+  expect(files.map((file) => existsSync(join(folder, file)))).toEqual([true, true]);
+  // What goes on is the same match.
+  appendRows(writer, [slow('order-1', LATER + 3n * S), slow('order-2', LATER)]);
+  await until(() => receiver.taken.length === 3);
+  expect(listMatches(watcher)).toEqual(['order-1', 'order-1', 'order-2']);
+}, 60_000);
+
+test('an id that was gone before it was pinned matches again when it is used again', async () => {
+  const watcher = await beginRecorded();
+  const { writer, state, recordingId } = watcher;
+  const gone = { rule: 'long', transactionId: 'order-1', recordingId, service: 'shop', atNs: START };
+  state.change(() => state.add(gone, buildLimits(watcher), Date.now()));
+  await until(() => watcher.counters.gone === 1 && state.listFollowed(0, 10).length === 0);
+  expect(state.findIncident(recordingId, 'order-1')).toMatchObject({ pin: 'gone', bundle: 'gone' });
+  appendRows(writer, [slow('order-1', LATER)]);
+  await until(() => watcher.counters.pinned === 1);
+  expect(listPinned(watcher)).toEqual(['order-1']);
+}, 60_000);
+
+test('an id that a limit dropped matches when it is used again', async () => {
+  const rules = [{ ...LONG, atMost: { count: 1, withinNs: 60n * S } }];
+  const watcher = await beginRecorded({ rules });
+  appendRows(watcher.writer, [slow('order-1')]);
+  appendRows(watcher.writer, [slow('order-2')]);
+  await until(() => watcher.counters.dropped.rate > 0);
+  appendRows(watcher.writer, [slow('order-2', LATER)]);
+  await until(() => watcher.counters.pinned === 2);
+  expect(listPinned(watcher)).toEqual(['order-1', 'order-2']);
+  expect(watcher.counters.dropped.rate).toBe(1);
+}, 60_000);
+
+test('a pin keeps the later use of its id from retention, without another match', async () => {
+  const folder = newFolder();
+  const clock = { nowNs: START };
+  const origin = { node: 'n', bootId: 'b', machineId: 'm', nowNs: () => clock.nowNs };
+  const writer = openWriter({ path: recordingPath(folder), ...origin, retention: { ageNs: 1000n * S, bytes: 1e9 } });
+  endings.push(() => writer.close());
+  appendRows(writer, [{ at: START }]);
+  const state = openState();
+  const watcher = begin(folder, state, { quietMs: 100 });
+  await until(() => state.hasPosition());
+  const [{ recordingId }] = watcher.recordings.extents() as [Extent];
+  appendRows(writer, [slow('order-1')]);
+  await until(() => state.findIncident(recordingId, 'order-1')?.bundle === 'written' && watcher.counters.pinned === 1);
+  state.leave(state.findIncident(recordingId, 'order-1')!.incidentId);
+  const others = Array.from({ length: 40_000 }, (_, i) => ({ at: LATER + BigInt(i) * S, transaction: `tx-${i}` }));
+  appendRows(writer, [slow('order-1', LATER), ...others]);
+  clock.nowNs = LATER + 100_000n * S;
+  appendRows(writer, [slow('order-2', LATER + 100_000n * S)]);
+  await until(() => watcher.counters.pinned === 2, 60_000);
+  const [{ end }] = watcher.recordings.extents() as [Extent];
+  expect(watcher.recordings.countRemoved(recordingId, 0, end).count).toBeGreaterThan(0);
+  const kept = [...watcher.recordings.scan({ filter: { transactionId: 'order-1' }, order: 'asc', limit: 10 })];
+  expect(kept.reduce((sum, { block }) => sum + block.rowCount, 0)).toBe(2);
+  expect(watcher.counters.matches.get('long')).toBe(2);
+}, 120_000);
