@@ -96,8 +96,8 @@ int calls_in_progress(struct bpf_iter__task *context)
 }
 
 /*
- * Memory of the programs that list requests. It is separate, because a program at a request's end may interrupt them.
- * All programs that list requests run in one thread of the agent.
+ * Memory for records of the programs that list requests. block_complete has other memory, because it may interrupt a
+ * program that lists requests. One element is enough: one thread of the agent runs all of these programs.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -16,7 +16,10 @@ struct journal_owners {
 	 * -mcpu=v3.
 	 */
 	__u64 count;
-	/* Kernel threads took part, on behalf of the tasks whose data they write. */
+	/*
+	 * Tasks took part that are not known: kernel threads, on behalf of the tasks whose data they write, or tasks
+	 * without a process and a context.
+	 */
 	__u32 others;
 	struct event_origin owners[ORIGIN_SLOTS];
 };
@@ -81,7 +84,16 @@ static __always_inline int join_transaction(__u32 device, __u32 transaction)
 		return 0;
 	}
 	origin_of(&origin, task, state);
-	/* Only used slots are compared: an empty slot equals the origin of a task whose process has no definition. */
+	/*
+	 * The origin of an unknown task equals a slot that is empty or that another CPU is filling, so `others` says
+	 * that the task took part. The origin gets a slot only if no owner has one: the blocks of a transaction
+	 * without any owner would count as the kernel's own.
+	 */
+	if (!is_known(&origin)) {
+		owners->others = 1;
+		if (owners->count)
+			return 0;
+	}
 	for (slot = 0; slot < ORIGIN_SLOTS && slot < owners->count; slot++)
 		if (is_same_owner(&owners->owners[slot], &origin))
 			return 0;

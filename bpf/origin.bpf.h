@@ -25,6 +25,12 @@ static __always_inline void origin_of(struct event_origin *origin, struct task_s
 	origin->bytes = 0;
 }
 
+/* Returns whether the origin has a process or a context: a process has no id if its definition was refused. */
+static __always_inline bool is_known(const struct event_origin *origin)
+{
+	return origin->process_id || origin->context_id;
+}
+
 static __always_inline bool is_same_owner(const struct event_origin *a, const struct event_origin *b)
 {
 	return a->context_id == b->context_id && a->process_id == b->process_id;

@@ -43,10 +43,8 @@ interface Shares {
   bytes: number[];
   /** Whether several spans were merged into one owner, which then names no span. */
   hasSpans: boolean;
-  /** Whether part of the data has no owner, or an owner that the filter hides. */
+  /** Whether part of the data has no known owner, or an owner that the filter hides. */
   hasNobodys: boolean;
-  /** Size of that part of the data. */
-  nobodysBytes: number;
 }
 
 /** Returns the index of an owner among the shares; adds the owner if it is missing. */
@@ -112,7 +110,6 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
     bytes: [],
     hasSpans: false,
     hasNobodys: false,
-    nobodysBytes: 0,
   };
 
   function setOwner(row: number, context: number | bigint, source: number, quality: number): void {
@@ -131,20 +128,20 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
     shares.flags = 0;
     shares.hasSpans = false;
     shares.hasNobodys = false;
-    shares.nobodysBytes = 0;
     for (let slot = 0; slot < slotCount; slot++) {
       const origin = record + ORIGINS_OFFSET + slot * ORIGIN_SIZE;
       const flags = words[(origin + ORIGIN_OFFSETS.flags) >>> 2]!;
       const timeNs = readU64At(words, origin + ORIGIN_OFFSETS.time_ns);
       const contextId = readU64At(words, origin + ORIGIN_OFFSETS.context_id);
       const process = processes.get(readU64At(words, origin + ORIGIN_OFFSETS.process_id));
-      if (isNobody(words, origin) || !wantsDataOwner(process, contexts.findService(contextId, flags, timeNs))) {
+      const isWanted = wantsDataOwner(process, contexts.findService(contextId, flags, timeNs));
+      const owner = isWanted ? contexts.findOwner(contextId, flags, timeNs, process) : undefined;
+      // Two processes without a definition may be different owners, so no origin represents them.
+      if (!isWanted || (!owner && process.id === 0)) {
         shares.hasNobodys = true;
-        shares.nobodysBytes += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
         continue;
       }
       shares.flags |= flags;
-      const owner = contexts.findOwner(contextId, flags, timeNs, process);
       const service = owner?.service && !process.isNamedByRule ? owner.serviceId : processes.internService(process);
       const place = findOrAddShare(shares, contexts, service, owner ? owner.contextId : 0, owner?.ids);
       shares.bytes[place]! += words[(origin + ORIGIN_OFFSETS.bytes) >>> 2]!;
@@ -157,10 +154,10 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
   function fillSlots(words: Uint32Array, record: number, i: number, originCount: number): void {
     const isWrite = words[(record + OPERATION_OFFSET) >>> 2] === BLOCK_OPERATIONS.write;
     const requestBytes = words[(record + BYTES_OFFSET) >>> 2]!;
-    // How much of a shared page each process wrote is unknown. With a single owner, all bytes except those without an
-    // owner belong to that owner.
-    if (isWrite && shares.count === 1 && originCount <= ORIGIN_SLOTS)
-      shares.bytes[0] = requestBytes - shares.nobodysBytes;
+    // How much of a shared page each process wrote is unknown. With a single owner, all bytes belong to that owner. Data
+    // without an owner may share a page with that owner's data, so the owner then gets only the bytes that are known.
+    if (isWrite && shares.count === 1 && !shares.hasNobodys && originCount <= ORIGIN_SLOTS)
+      shares.bytes[0] = requestBytes;
     let named = 0;
     for (let place = 0; place < ORIGINS_MAX; place++) {
       const slot = slots[place]!;
@@ -203,6 +200,8 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
         else setOwner(row, context, SOURCE_ORIGIN, toOriginQuality(shares.flags));
       } else if (rowContexts[row] === 0 && processes.get(readU64At(words, record + PROCESS_OFFSET)).isKernelThread) {
+        // The guess must not replace a process that is known to have written part of the data.
+        if (shares.count > 1) continue;
         // The block layer charges a request to the cgroup of the file's first writer, so the service is a guess.
         const charged = internCgroupService(readU64At(words, record + CGROUP_OFFSET));
         if (charged === 0) continue;
@@ -215,7 +214,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
       }
       const isAllUnnamed = unnamedBytes[2 * i] === words[(record + BYTES_OFFSET) >>> 2]!;
       // The known writers of the pages may have written none of this data, so the service is unknown.
-      if (shares.nobodysBytes > 0 && isAllUnnamed) rowServices[row] = processes.internService(processes.get(0));
+      if (shares.hasNobodys && isAllUnnamed) rowServices[row] = processes.internService(processes.get(0));
       else if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
         rowServices[row] = first!.services[i]!;
     }
@@ -226,16 +225,6 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
 function toOriginQuality(flags: number): number {
   if (flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) return QUALITY_AMBIGUOUS;
   return flags & INHERITED_FLAGS ? QUALITY_INHERITED : QUALITY_EXACT;
-}
-
-/**
- * Whether a slot names no owner, because the writer is unknown or is a file system itself. The bytes of such a slot
- * count as unnamed.
- */
-function isNobody(words: Uint32Array, origin: number): boolean {
-  const { context_id, process_id } = ORIGIN_OFFSETS;
-  const readWord = (offset: number) => words[(origin + offset) >>> 2]!;
-  return (readWord(context_id) | readWord(context_id + 4) | readWord(process_id) | readWord(process_id + 4)) === 0;
 }
 
 /** Whether the task that queued the request is the origin. */

@@ -1,6 +1,6 @@
 /** Tests attribution of block requests: a request of one owner belongs to it, one of several owners is shared. */
 import { BLOCK_OPERATIONS, blockIo } from '../../../bpf/schema/block_io.ts';
-import { CONTEXT_FLAGS } from '../../../bpf/schema/common.ts';
+import { CONTEXT_FLAGS, CONTEXT_LOST } from '../../../bpf/schema/common.ts';
 import { ORIGIN_SLOTS, ORIGINS_MAX } from '../../../bpf/schema/kinds.ts';
 import { sysWrite } from '../../../bpf/schema/sys_write.ts';
 import { type Origin, recordBytes, type Values } from '../../bpf/schema/records.ts';
@@ -144,6 +144,28 @@ test('data without an owner has no origin: its bytes are unnamed, and a request 
   expect([attribution.owner(), slots(), unnamed()]).toEqual(['- none none unknown', [], 4096]);
 });
 
+test('of a page that an owner shares with unknown or hidden ones, no byte is known to be its own', () => {
+  const values = { bytes: 4096, operation: BLOCK_OPERATIONS.write };
+  attribution.resolve([request([origin(ORDER_1, DD, 0), origin(0, 0, 0)], values)]);
+  expect([attribution.owner(), slots(), unnamed()]).toEqual(['- origin shared unknown', ['dd order-1 0'], 4096]);
+  attribution = createAttribution(0n, ({ service }) => service !== 'cp');
+  attribution.program(DD, 'dd');
+  attribution.program(CP, 'cp');
+  attribution.marker(ORDER_1, 'txn=order-1');
+  attribution.resolve([request([origin(ORDER_1, DD, 0), origin(0, CP, 0)], values)]);
+  expect([attribution.owner(), slots(), unnamed()]).toEqual(['- origin shared unknown', ['dd order-1 0'], 4096]);
+});
+
+test('processes whose definitions were lost are no owner: not one, and not beside a known one', () => {
+  const [LOST, OTHER_LOST] = [448, 576];
+  const lost = [origin(0, LOST, 1024), origin(0, OTHER_LOST, 1024), origin(CONTEXT_LOST, 0, 2048)];
+  const values = { bytes: 4096, operation: BLOCK_OPERATIONS.write };
+  attribution.resolve([request(lost, values)]);
+  expect([attribution.owner(), slots(), unnamed()]).toEqual(['- none none unknown', [], 4096]);
+  attribution.resolve([request([origin(0, DD, 512), ...lost], { ...values, bytes: 4608 })]);
+  expect([attribution.owner(), slots(), unnamed()]).toEqual(['- origin shared dd', ['dd - 512'], 4096]);
+});
+
 test('bytes of owners beyond the listed ones are counted', () => {
   const ids = Array.from({ length: 6 }, (_, i) => 2048 + i);
   for (const id of ids) attribution.marker(id, `txn=t-${id}`);
@@ -254,6 +276,12 @@ describe('data that another task wrote', () => {
       '- none none dd',
     ]);
     expect(slots()).toEqual(['charged - 4096']);
+  });
+
+  test('keeps its known owner beside data without one, whatever service the kernel charges', () => {
+    const owners = [origin(0, DD), origin(0, KWORKER)];
+    attribution.resolve([request(owners, { ...queuedByKernel, cgroup_id: CHARGED_CGROUP })]);
+    expect([attribution.owner(), slots()]).toEqual(['- none none kernel', ['dd - 4096', 'kernel - 4096']]);
   });
 
   test('is left out if the recorder wrote it', () => {
