@@ -31,7 +31,7 @@ export interface SlowestPage {
 /** Columns that the first pass must read. */
 export const DURATION_COLUMNS = ['duration_ns'] as const;
 
-/** Collects the durations of the events that follow `after`; blocks may come in any order. */
+/** Collects the longest durations of the scanned events that `SlowestOptions.after` precedes, in any order of blocks. */
 export interface LongestDurations {
   add(scanned: ScannedBlock): void;
   /** Returns the shortest of the `limit` longest durations; 0 as long as fewer durations were added. */

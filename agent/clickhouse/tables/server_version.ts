@@ -76,7 +76,7 @@ export function chooseInsertSettings(
   { token, quorum }: { token: string; quorum?: number | undefined },
 ): Record<string, string | number> {
   return {
-    // By default, servers since 26.3 acknowledge rows that are only in memory.
+    // Servers since 26.3 by default acknowledge rows that are only in memory.
     ...(isCurrent && { async_insert: 0, insert_deduplication_token: token }),
     ...(quorum !== undefined && { insert_quorum: quorum }),
   };

@@ -10,7 +10,7 @@ export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'
 export type BreakdownPart = (typeof PARTS)[number];
 
 export interface Breakdown {
-  /** Time from the first own start to the last own end. */
+  /** Time from the first start to the last end of the transactions' own events. */
   span: TimeSpan;
   /** Length of the span, in nanoseconds. */
   durationNs: number;

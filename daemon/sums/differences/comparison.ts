@@ -10,10 +10,10 @@ import type { Stratum } from './strata.ts';
 export const COMPARED_MIN = 30;
 /** Maximum number of rows in an answer. */
 export const ROWS_MAX = 50;
-/** Maximum number of values that are joined to rows. */
+/** Maximum number of values that are compared with each other, to show values with the same carriers as one row. */
 const JOINED_MAX = 200;
 const JOINED_A_STEP = 16;
-/** Minimum similarity (Jaccard index) of the sets of carriers of two values that are joined in one row. */
+/** Minimum similarity (Jaccard index) of the sets of carriers of two values that are shown as one row. */
 const ALIKE_MIN = 0.95;
 
 export const PARTS = ['queue', 'service', 'sync', 'write', 'request', 'untraced'] as const;
