@@ -23,8 +23,10 @@ async function planted(name: string) {
 async function allRows(page: Page): Promise<string[][]> {
   const found = new Map<string, string[]>();
   const section = page.locator('.rows');
-  const height = await section.evaluate(({ scrollHeight }) => scrollHeight);
-  for (let top = 0; top <= height; top += 400) {
+  const rowCount = Number(await page.getAttribute('.rows [aria-rowcount]', 'aria-rowcount')) - 1;
+  const readHeight = () => section.evaluate(({ scrollHeight }) => scrollHeight);
+  // The table may get higher as its rows are drawn, so the end is not where it was at first.
+  for (let top = 0; found.size < rowCount; top = top > (await readHeight()) ? 0 : top + 400) {
     await section.evaluate(async (element, y) => {
       const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
       const count = element.querySelector('[aria-rowcount]')!.getAttribute('aria-rowcount');
