@@ -126,8 +126,8 @@ static STEP(forget_next_bio, __u32 i, void *context)
 
 	if (!key)
 		return 1;
-	forget_bio(&key);
 	*next = (__u64)BPF_CORE_READ((struct bio *)key, bi_next);
+	forget_bio(&key);
 	return 0;
 }
 

@@ -78,8 +78,8 @@ static __always_inline bool ends_headers(__u64 text)
 	       (__u32)(text >> 24) == HEADERS_END;
 }
 
-/* Number of bytes that one step searches: the more bytes a step searches, the less REPEAT() costs per byte. */
-#define STEP_SIZE 64
+/* Bytes that one step searches, in words of four bytes. */
+#define STEP_SIZE (4 * WORDS_A_STEP)
 
 /* The state of a search for the header. */
 struct header_search {

@@ -47,14 +47,17 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type_id) __ksym;
 #ifdef WITH_RDONLY_CAST
 #define REPEAT(max, step, context) bpf_loop(max, step, context, 0)
 #define STEP(name, args...) long name(args)
+/* Number of words that a step reads from a long text, because the call of a step costs as much as several words. */
+#define WORDS_A_STEP 16
 #else
 #define REPEAT(max, step, context)                                                                                     \
 	do {                                                                                                           \
-		for (__u32 step_ = 0; step_ < (max); step_++)                                                          \
+		for (int step_ = 0; step_ < (int)(max); step_++)                                                       \
 			if (step(step_, context))                                                                      \
 				break;                                                                                 \
 	} while (0)
 #define STEP(name, args...) __always_inline long name(args)
+#define WORDS_A_STEP 1
 #endif
 
 /*
