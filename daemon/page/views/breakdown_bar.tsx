@@ -29,7 +29,7 @@ export function BreakdownBar({ breakdown: { parts, durationNs } }: { breakdown: 
             <dt>
               <span class={`key ${part}`} aria-hidden="true" /> {PART_NAMES[part]}
             </dt>
-            <dd title={formatExactDuration(BigInt(parts[part]))}>
+            <dd class="digits" title={formatExactDuration(BigInt(parts[part]))}>
               {percentText(share(part))}, {formatShortDuration(parts[part])}
             </dd>
           </div>
