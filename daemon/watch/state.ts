@@ -65,7 +65,7 @@ export interface MatchLimits {
 
 export type MatchOutcome = 'matched' | 'known' | 'counted' | 'rate' | 'minute';
 
-/** What became of a match. */
+/** A match, and the outcome of adding it to the state. */
 export interface AddedMatch {
   found: FoundMatch;
   outcome: MatchOutcome;

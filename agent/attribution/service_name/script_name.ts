@@ -70,7 +70,7 @@ function* parseOptionArgument(argument: string, options: Interpreter['options'])
 /* Lists the options of interpreters that affect which argument is the script. */
 
 /**
- * What follows an option:
+ * The arguments that an option takes:
  *   value   a value, attached or as the next argument
  *   next    a value as the next argument, whatever is attached
  *   rest    a value that can only be attached, or none

@@ -30,7 +30,7 @@ export function createBlockSource(recordings: Recordings): BlockSource {
 
 /**
  * Returns the same values as promises. `yield*` in an asynchronous generator would take three times as many microtasks.
- * That is slow when the rows of several recordings alternate, so that each block has a single row.
+ * Those microtasks cost most where the rows of several recordings alternate, so that each block has a single row.
  */
 export function toAsyncGenerator<Value>(values: Generator<Value, void>): AsyncGenerator<Value, void> {
   return {

@@ -209,7 +209,7 @@ int run_command(const struct options *options)
 	struct tails *tails = options->tails ? relay_start(options->tails) : NULL;
 	const int code = run_to_end(options);
 
-	/* What `kreplay run` says about the run comes after what the command has said. */
+	/* The last output of the command is passed on before `kreplay run` writes its own lines. */
 	if (tails)
 		relay_drain(tails);
 	return code;

@@ -18,7 +18,7 @@ export interface Taken {
   };
 }
 
-/** What a lying receiver does instead of taking a delivery. */
+/** Wrong answers of a receiver to a delivery, by name. */
 export const LIES: Readonly<Record<string, (req: IncomingMessage, res: ServerResponse) => void>> = {
   error: (_req, res) => void res.writeHead(500).end('no'),
   redirect: (_req, res) => void res.writeHead(302, { location: '/elsewhere' }).end(),

@@ -36,7 +36,7 @@ const makeKey = (name: string, passphrase: string, expires: string) => {
   gpg(...quiet, '--quick-generate-key', name, 'ed25519', 'sign', expires);
 };
 
-/** What gpgv says of a signature by a key. */
+/** Returns the exit code of gpgv for a signature by a key. */
 function judge(key: SigningKey, ...files: [name: string, content: Uint8Array | string][]): number | null {
   const ring = join(folder, 'ring.gpg');
   writeFileSync(ring, execFileSync('gpg', ['--dearmor'], { input: key.publicPart }));

@@ -67,7 +67,7 @@ test.each<[string, string[], string[], string]>([
   expect(proposed(recorded, here)).toBe(expected);
 });
 
-/** What the helper makes of a name: the first map that fits it decides. */
+/** Returns the name to which the helper maps a name, by the first map that fits. */
 function inProduction(name: string, maps: readonly { here: string; there: string }[]): string {
   const map = maps.find(({ here }) => name.startsWith(`${here}/`));
   return map ? `${map.there}${name.slice(map.here.length)}` : name;
