@@ -1,5 +1,5 @@
 // Every request to a disk of our own must be recorded, with the program that queued it as its owner.
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -256,10 +256,10 @@ test('a request that two tasks put together began when the first of them queued 
       while (waiting() < 128) await sleep(20);
       marks.first = wallClockNs();
       const first = write('first', 100);
-      await sleep(400);
+      await untilWaiting(first);
       marks.second = wallClockNs();
       const second = write('second', 101);
-      await sleep(400);
+      await untilWaiting(second);
       const ended = [filling, first, second].map((one) => once(one, 'exit'));
       run('fsfreeze', ['--unfreeze', disk.mountPoint]);
       await Promise.all(ended);
@@ -278,6 +278,11 @@ test('a request that two tasks put together began when the first of them queued 
     run('umount', [disk.mountPoint]);
   }
 }, 60_000);
+
+/** Resolves when the process has become `dd`, and waits for its disk. */
+async function untilWaiting({ pid }: ChildProcess): Promise<void> {
+  while (!readFileSync(`/proc/${pid}/stat`, 'utf8').includes('(dd) D ')) await sleep(20);
+}
 
 function bytesOf(parts: readonly { bytes: bigint }[]): bigint {
   return parts.reduce((sum, { bytes }) => sum + bytes, 0n);
