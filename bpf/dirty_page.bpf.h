@@ -334,8 +334,6 @@ static __always_inline int remember_dirtier(const struct written *written)
 	dirtier.stores = known ? known->stores : written->stores;
 	add_unseen_stores(&dirtier, known ? known->origin.time_ns : dirtier.origin.time_ns);
 	if (known) {
-		/* If the page has several owners, the first owner's flags cover all of them. */
-		known->origin.flags |= dirtier.origin.flags & ORIGIN_AMBIGUOUS;
 		known->stores = dirtier.stores;
 		add_dirtier(known, key, &dirtier.origin, sectors);
 	} else

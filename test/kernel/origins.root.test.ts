@@ -286,6 +286,80 @@ test('any number of processes of one transaction are one owner, of a request and
   expect([bytesOfTransaction(pages!), bytesOfTransaction(page!)]).toEqual([PROCESSES * 4096, 4096]);
 });
 
+test('a thread whose label has ended is no owner beside two processes that share its page and had the same label', async () => {
+  const unlabelled = `
+import os, sys, threading
+file, null = os.open(sys.argv[1], os.O_WRONLY), os.open('/dev/null', os.O_WRONLY)
+ended = threading.Event()
+def write():
+    ended.wait()
+    os.pwrite(file, b'z' * 2048, 2048)
+os.write(null, b'KREPLAY1 txn=same\\n')
+thread = threading.Thread(target=write)
+thread.start()
+os.write(null, b'KREPLAY1 end\\n')
+ended.set()
+thread.join()`;
+  const { writes } = await onFresh(() => {
+    const page = join(disk.mountPoint, 'page');
+    for (const text of ['first', 'second'])
+      bash(`echo 'KREPLAY1 txn=same' > /dev/null; exec sh -c 'printf "<${text}>" >> ${page}'`);
+    run('python3', ['-c', unlabelled, page]);
+  });
+  const requests = writes
+    .filter(({ comm, origins }) => !comm.startsWith('jbd2/') && origins.some((one) => one.transaction_id === 'same'))
+    .map(({ bytes, unnamed_bytes, transaction_id, attribution }) => ({
+      bytes,
+      unnamed_bytes,
+      transaction_id,
+      quality: attribution.quality,
+    }));
+  expect(requests).toEqual([{ bytes: 4096n, unnamed_bytes: 4096n, transaction_id: null, quality: 'shared' }]);
+});
+
+test('XFS: a write of megabytes owns all of its pages, whoever had written them back before', async () => {
+  // Many more pages than get entries of their own in one write.
+  const PAGES = 1024;
+  const { writes, recorded } = await onFresh(
+    () => {
+      run('sh', ['-c', writer('f', 'before', 'write', { count: PAGES })]);
+      run('sync', ['-f', disk.mountPoint]);
+      bash(`echo 'KREPLAY1 txn=after' > /dev/null
+        exec dd if=/dev/zero of=${disk.mountPoint}/f bs=${PAGES * 4096} count=1 conv=notrunc status=none`);
+    },
+    { type: 'xfs' },
+  );
+  const bytes = (name: string) =>
+    writes
+      .flatMap(({ origins }) => origins.filter(({ transaction_id }) => transaction_id === name))
+      .reduce((sum, origin) => sum + Number(origin.bytes), 0);
+  if (recorded.losses().length > 0) return;
+  expect(['before', 'after'].map(bytes)).toEqual([PAGES * 4096, PAGES * 4096]);
+});
+
+test.each([
+  ['the same page', 0, 4096n],
+  ['the page before it', 4096, 8192n],
+])('ext4: an owner that writes to %s after the file was mapped stays unsure', async (_which, offset, size) => {
+  const mapped = `
+import mmap, os, sys
+file, null = os.open(sys.argv[1], os.O_RDWR), os.open('/dev/null', os.O_WRONLY)
+os.write(null, b'KREPLAY1 txn=mapped\\n')
+os.pwrite(file, b'x' * 4096, int(sys.argv[2]))
+mmap.mmap(file, 8192).close()
+os.pwrite(file, b'y' * 4096, 0)`;
+  const { writes } = await onFresh(() => {
+    const path = join(disk.mountPoint, 'f');
+    bash(`dd if=/dev/zero of=${path} bs=8k count=1 status=none; sync -f ${path}`);
+    run('python3', ['-c', mapped, path, String(offset)]);
+  });
+  const unsure = writes
+    .filter(({ comm, origins }) => !comm.startsWith('jbd2/') && origins.some((one) => one.transaction_id === 'mapped'))
+    .map(({ bytes, unnamed_bytes, attribution }) => ({ bytes, unnamed_bytes, quality: attribution.quality }));
+  // Another process may have stored to the page that was written first through a mapping of its own.
+  expect(unsure).toEqual([{ bytes: size, unnamed_bytes: 4096n, quality: 'ambiguous' }]);
+});
+
 test(
   'eight processes with many transactions each: a request of many owners is marked as shared',
   async () => {
