@@ -17,10 +17,8 @@ const ROOT_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
 const CGROUPS_MAX = 4096;
 /** Maximum number of folders that a search visits. */
 const SEARCHED_MAX = 20_000;
-/**
- * Minimum interval between searches. Without it, each process of a cgroup that cannot be found would cause a search.
- */
-const SEARCH_EVERY_MS = 1000;
+/** Minimum interval between searches. Without it, each process of another cgroup would cause a search. */
+export const SEARCH_EVERY_MS = 1000;
 
 export interface CgroupSource {
   hierarchy: CgroupHierarchy;
@@ -46,7 +44,8 @@ export interface Cgroups {
   /** Stores the path of a cgroup. `folders` are the components of the path as the kernel sends them, leaf first. */
   define(cgroupId: number, folders: readonly string[]): void;
   /**
-   * Returns the cgroup's path inside the hierarchy, such as `/system.slice/nginx.service`; undefined if it is unknown.
+   * Returns the cgroup's path inside the hierarchy, such as `/system.slice/nginx.service`; undefined if it is unknown,
+   * as that of id 0 is, which the kernel gives to no cgroup.
    */
   findPath(cgroupId: number, pid: number): string | undefined;
   readProcessPath(pid: number): string | undefined;
@@ -55,6 +54,8 @@ export interface Cgroups {
 export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
   const controller = hierarchy === 'v2' ? '' : hierarchy.slice('v1_'.length);
   const paths = createReferenceTable<string>(CGROUPS_MAX);
+  /** Ids that no folder has. The kernel reuses no id, so a later search would not find them either. */
+  const missing = createReferenceTable<true>(CGROUPS_MAX);
   // The kernel's paths begin at the root of the hierarchy, which the agent sees only in the initial cgroup namespace.
   const isHosts = readlinkSync('/proc/self/ns/cgroup') === ROOT_CGROUP_NAMESPACE;
   let searchedMs = Number.NEGATIVE_INFINITY;
@@ -82,21 +83,21 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
 
   /**
    * Finds the cgroup of a process that has ended, by visiting all folders. Caches the path of every folder, because the
-   * next search is allowed only after SEARCH_EVERY_MS.
+   * next search is allowed only after SEARCH_EVERY_MS. If no folder has the id, remembers that.
    */
   function search(cgroupId: number): string | undefined {
     if (performance.now() - searchedMs < SEARCH_EVERY_MS) return undefined;
     searchedMs = performance.now();
     let found: string | undefined;
     const waiting = ['/'];
-    for (let looked = 0; looked < SEARCHED_MAX; looked++) {
-      const path = waiting.pop();
-      if (path === undefined) break;
+    for (let looked = 0; looked < SEARCHED_MAX && waiting.length > 0; looked++) {
+      const path = waiting.pop()!;
       const inode = statSync(join(root, path), { throwIfNoEntry: false })?.ino;
       if (inode !== undefined) paths.set(inode, path);
       if (inode === cgroupId) found = path;
       waiting.push(...listFolders(join(root, path)).map((name) => join(path, name)));
     }
+    if (found === undefined && waiting.length === 0) missing.set(cgroupId, true);
     return found;
   }
 
@@ -106,8 +107,9 @@ export function createCgroups({ hierarchy, root }: CgroupSource): Cgroups {
     },
     readProcessPath,
     findPath(cgroupId, pid) {
+      if (cgroupId === 0) return undefined;
       const known = paths.get(cgroupId);
-      if (known !== undefined) return known;
+      if (known !== undefined || missing.get(cgroupId)) return known;
       const path = askProcess(cgroupId, pid) ?? search(cgroupId);
       if (path !== undefined) paths.set(cgroupId, path);
       return path;

@@ -188,10 +188,10 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
         rowServices[row] = processes.internService(processes.get(0));
         continue;
       }
-      const isShared =
-        !isWhole ||
-        shares.hasNobodys ||
-        shares.contexts.some((context, at) => at < shares.count && context !== shares.contexts[0]);
+      const isOneService = isUniform(shares.services, shares.count);
+      // A label is one owner, whichever services work for it. Owners without a label differ by their services.
+      const isOneOwner = isUniform(shares.contexts, shares.count) && (shares.contexts[0] !== 0 || isOneService);
+      const isShared = !isWhole || shares.hasNobodys || !isOneOwner;
       const isUnsure = (shares.flags & CONTEXT_FLAGS.ORIGIN_AMBIGUOUS) !== 0;
       if (isShared) {
         setOwner(row, 0, SOURCE_ORIGIN, isUnsure ? QUALITY_AMBIGUOUS : QUALITY_SHARED);
@@ -200,8 +200,6 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
         if (context === 0) setOwner(row, 0, SOURCE_NONE, QUALITY_NONE);
         else setOwner(row, context, SOURCE_ORIGIN, toOriginQuality(shares.flags));
       } else if (rowContexts[row] === 0 && processes.get(readU64At(words, record + PROCESS_OFFSET)).isKernelThread) {
-        // The guess must not replace a process that is known to have written part of the data.
-        if (shares.count > 1) continue;
         // The block layer charges a request to the cgroup of the file's first writer, so the service is a guess.
         const charged = internCgroupService(readU64At(words, record + CGROUP_OFFSET));
         if (charged === 0) continue;
@@ -215,11 +213,15 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
       const isAllUnnamed = unnamedBytes[2 * i] === words[(record + BYTES_OFFSET) >>> 2]!;
       // The known writers of the pages may have written none of this data, so the service is unknown.
       if (shares.hasNobodys && isAllUnnamed) rowServices[row] = processes.internService(processes.get(0));
-      else if (isWhole && shares.services.every((service, at) => at >= shares.count || service === shares.services[0]))
-        rowServices[row] = first!.services[i]!;
+      else if (isWhole && isOneService) rowServices[row] = first!.services[i]!;
     }
   };
 };
+
+/** Whether the first `count` values are equal. */
+function isUniform(values: readonly (number | bigint)[], count: number): boolean {
+  return values.every((value, at) => at >= count || value === values[0]);
+}
 
 /** Derives the quality from the combined flags of the slots with an owner: the least certain slot decides. */
 function toOriginQuality(flags: number): number {

@@ -2,7 +2,8 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createCgroups, findCgroups } from '../../../agent/attribution/cgroups.ts';
+import { setTimeout } from 'node:timers/promises';
+import { createCgroups, findCgroups, SEARCH_EVERY_MS } from '../../../agent/attribution/cgroups.ts';
 
 let root: string;
 
@@ -37,6 +38,22 @@ test('a cgroup that does not exist is unknown, and is not searched for again imm
   expect(cgroups.findPath(1, NOBODY)).toBeUndefined();
   mkdirSync(join(root, 'late'));
   expect(cgroups.findPath(statSync(join(root, 'late')).ino, NOBODY)).toBeUndefined();
+});
+
+test('id 0 is unknown without a search', () => {
+  const cgroups = createCgroups({ hierarchy: 'v2', root });
+  const { ino } = statSync(join(root, 'system.slice'));
+  expect([cgroups.findPath(0, NOBODY), cgroups.findPath(ino, NOBODY)]).toEqual([undefined, '/system.slice']);
+});
+
+test('a cgroup that no folder has is searched for once', async () => {
+  const cgroups = createCgroups({ hierarchy: 'v2', root });
+  expect(cgroups.findPath(1, NOBODY)).toBeUndefined();
+  mkdirSync(join(root, 'late'));
+  const { ino } = statSync(join(root, 'late'));
+  await setTimeout(SEARCH_EVERY_MS);
+  // A search for the first id would have put off the one for the second.
+  expect([cgroups.findPath(1, NOBODY), cgroups.findPath(ino, NOBODY)]).toEqual([undefined, '/late']);
 });
 
 test('a cgroup that the kernel has named is known without a look, whether or not it is still there', () => {

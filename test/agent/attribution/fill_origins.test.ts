@@ -81,6 +81,17 @@ test('a request of a transaction and of no transaction is shared', () => {
   expect(slots()).toEqual(['dd order-1 4096', 'cp - 4096']);
 });
 
+test('several services without a label are several owners, whichever of them queued the request', () => {
+  const owners = [origin(0, DD), origin(0, CP, 512)];
+  attribution.resolve([request(owners), request(owners, { process_id: 0 }), request([origin(0, DD), origin(0, DD)])]);
+  expect([0, 1, 2].map((row) => attribution.owner(row))).toEqual([
+    '- origin shared dd',
+    '- origin shared unknown',
+    '- none none dd',
+  ]);
+  expect(slots(1)).toEqual(['dd - 4096', 'cp - 512']);
+});
+
 test('two processes of one transaction are one owner', () => {
   attribution.resolve([request([origin(ORDER_1, DD), origin(ORDER_1, CP, 1)])]);
   expect(attribution.owner()).toBe('order-1 marker exact dd');
@@ -281,7 +292,7 @@ describe('data that another task wrote', () => {
   test('keeps its known owner beside data without one, whatever service the kernel charges', () => {
     const owners = [origin(0, DD), origin(0, KWORKER)];
     attribution.resolve([request(owners, { ...queuedByKernel, cgroup_id: CHARGED_CGROUP })]);
-    expect([attribution.owner(), slots()]).toEqual(['- none none kernel', ['dd - 4096', 'kernel - 4096']]);
+    expect([attribution.owner(), slots()]).toEqual(['- origin shared kernel', ['dd - 4096', 'kernel - 4096']]);
   });
 
   test('is left out if the recorder wrote it', () => {
