@@ -32,9 +32,9 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
   let [wanted, followed]: FrameChoice[] = ['events', 'events'];
   /** Ends the stream when `wanted` changes. */
   let changing = new AbortController();
+  let ended: Failure | null = null;
 
   async function run(): Promise<void> {
-    let ended: Failure | null = null;
     for (let [attempt, isOver] = [0, false]; !isOver && !closing.aborted; ) {
       try {
         await read();
@@ -72,12 +72,11 @@ export function startFollowing({ daemon, sessionId, closing, onRead, onFrame, on
     followed = wanted!;
     changing = new AbortController();
     const signal = AbortSignal.any([createShownSignal(closing), changing.signal]);
-    const ended = await follow(daemon, sessionId, newestId, takeFrame, signal, followed).finally(release);
+    ended = await follow(daemon, sessionId, newestId, takeFrame, signal, followed).finally(release);
     const isOver = !signal.aborted;
-    if (ended) onEnd(ended);
     // A stream of positions contains no events, so reading the state after it makes up for the missed events. After the
     // end of a stream, the state is read because the session may no longer exist.
-    else if (!closing.aborted && (followed === 'positions' || isOver)) await read();
+    if (!ended && !closing.aborted && (followed === 'positions' || isOver)) await read();
     return isOver;
   }
 
