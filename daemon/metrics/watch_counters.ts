@@ -16,6 +16,13 @@ export const FAILED_STEPS = {
 
 export type FailedStep = keyof typeof FAILED_STEPS;
 
+export const MISS_REASONS = {
+  retention: 'retention removed them first',
+  set_aside: 'their recording was damaged and set aside, or is gone',
+} as const;
+
+export type MissReason = keyof typeof MISS_REASONS;
+
 export interface WatchCounters {
   /** Number of matches of each rule, by the rule's name; `alert` counts the matches of alerts. */
   matches: Map<string, number>;
@@ -28,8 +35,8 @@ export interface WatchCounters {
   givenUp: number;
   /** Transactions that were gone from the recording before they were pinned. */
   gone: number;
-  /** Events that retention removed before they were examined. */
-  missedEvents: number;
+  /** Events that were not examined, and will not be. */
+  missedEvents: Record<MissReason, number>;
   /** Number of recorded events that are not examined yet. */
   behindEvents: number;
 }
@@ -45,7 +52,7 @@ export function createCounters(rules: readonly string[]): WatchCounters {
     delivered: 0,
     givenUp: 0,
     gone: 0,
-    missedEvents: 0,
+    missedEvents: { retention: 0, set_aside: 0 },
     behindEvents: 0,
   };
 }

@@ -4,7 +4,15 @@
  */
 import { Counter, Gauge, Registry } from '@prometheus-io/client';
 import type { MetricDescription } from './metrics.ts';
-import { DROP_REASONS, type DropReason, FAILED_STEPS, type FailedStep, type WatchCounters } from './watch_counters.ts';
+import {
+  DROP_REASONS,
+  type DropReason,
+  FAILED_STEPS,
+  type FailedStep,
+  MISS_REASONS,
+  type MissReason,
+  type WatchCounters,
+} from './watch_counters.ts';
 
 /** Numbers of due pins, bundles and deliveries, and number and size of the stored bundles. */
 export interface WatchGauges {
@@ -54,8 +62,12 @@ export function createWatchMetrics(): WatchMetrics {
     bundlesRemoved: createCounter('bundles_removed_total', 'Bundles that made room for newer ones.'),
     delivered: createCounter('deliveries_total', 'Deliveries that the webhook took.'),
     givenUp: createCounter('deliveries_given_up_total', 'Deliveries that failed for too long.'),
-    missedEvents: createCounter('missed_events_total', 'Events that retention removed before they were examined.'),
   };
+  const missed = createCounter(
+    'missed_events_total',
+    `Events that were not examined: ${listMeanings(MISS_REASONS)}.`,
+    'reason',
+  );
   const values = {
     pinsDue: createGauge('pins_due', 'Transactions that wait for their pin.'),
     bundlesDue: createGauge('bundles_due', 'Transactions that wait for their bundle.'),
@@ -68,10 +80,12 @@ export function createWatchMetrics(): WatchMetrics {
     contentType: registry.contentType,
     describeMetrics: () => registry.getMetricsAsArray() as unknown as MetricDescription[],
     async collectText(counters, gauges) {
-      for (const metric of [matches, dropped, failures, ...Object.values(sums)]) metric.reset();
+      for (const metric of [matches, dropped, failures, missed, ...Object.values(sums)]) metric.reset();
       for (const [rule, count] of counters.matches) matches.inc({ rule }, count);
       for (const reason of Object.keys(DROP_REASONS) as DropReason[]) dropped.inc({ reason }, counters.dropped[reason]);
       for (const step of Object.keys(FAILED_STEPS) as FailedStep[]) failures.inc({ step }, counters.failures[step]);
+      for (const reason of Object.keys(MISS_REASONS) as MissReason[])
+        missed.inc({ reason }, counters.missedEvents[reason]);
       for (const name of Object.keys(sums) as (keyof typeof sums)[]) sums[name].inc(counters[name]);
       for (const name of Object.keys(values) as (keyof typeof values)[]) values[name].set(gauges[name]);
       behind.set(counters.behindEvents);

@@ -276,6 +276,10 @@ function prepareState(database: Database.Database) {
   const sql = {
     position: prepare<number>('SELECT number FROM position WHERE recording_id = :recordingId').pluck(),
     anyPosition: prepare<number>('SELECT count(*) FROM position').pluck(),
+    positions: prepare<{ recordingId: string; number: number }>(
+      'SELECT recording_id AS recordingId, number FROM position',
+    ),
+    dropPosition: prepare('DELETE FROM position WHERE recording_id = :recordingId'),
     move: prepare(`INSERT INTO position VALUES (:recordingId, :number)
       ON CONFLICT (recording_id) DO UPDATE SET number = excluded.number`),
     incident: prepare<Incident>(`${INCIDENT} WHERE ${OF_TRANSACTION} AND is_over = 0`),
@@ -424,6 +428,8 @@ function prepareState(database: Database.Database) {
     /** Whether the position of any recording is stored, which means that a watcher has run before. */
     hasPosition: (): boolean => sql.anyPosition.get({})! > 0,
     move: (recordingId: string, number: number): void => void sql.move.run({ recordingId, number }),
+    listPositions: (): { recordingId: string; number: number }[] => sql.positions.all({}),
+    dropPosition: (recordingId: string): void => void sql.dropPosition.run({ recordingId }),
     add,
     /** Finds the incident of a transaction, unless the incident is over. */
     findIncident: (recordingId: string, transactionId: string): Incident | undefined =>

@@ -5,6 +5,9 @@
  */
 import { setTimeout as sleep, setImmediate as yieldNow } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { RecordingError } from '../../agent/recording/format/errors.ts';
+import { openReader } from '../../agent/recording/read/reader.ts';
+import { listSetAside } from '../../agent/recording/write/set_aside.ts';
 import { max } from '../base/bigints.ts';
 import { stringify } from '../base/exact_json.ts';
 import { nowNs } from '../base/wall_clock.ts';
@@ -171,9 +174,9 @@ export function addMatch(
  */
 function isOver(
   { recordings }: Pick<WatcherOptions, 'recordings'>,
-  { transactionId, pin: pinState, followed }: Incident,
+  { transactionId, recordingId, pin: pinState, followed }: Incident,
 ): boolean {
-  return followed === 0 && pinState !== 'due' && recordings.listPins(transactionId).length === 0;
+  return followed === 0 && pinState !== 'due' && recordings.listPins(transactionId, recordingId).length === 0;
 }
 
 /** Counts what became of matches, and logs each one that was added. */
@@ -196,7 +199,7 @@ export function noteAdded(
 
 function createFollower(options: WatcherOptions): () => Promise<number> {
   const { recordings, rules, state, counters, log, signal } = options;
-  const positions = new Map<string, { number: number; kept: number; keptMs: number }>();
+  const positions = new Map<string, { number: number; end: number; kept: number; keptMs: number }>();
   const settled = createSettled();
   const examiner = createExaminer({ recordings, rules, isKnown });
 
@@ -216,7 +219,7 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
     // The very first recording is examined from its current end on, every later recording from its beginning.
     const number = Math.min(end, stored ?? (state.hasPosition() ? 0 : end));
     if (stored !== number) state.change(() => state.move(recordingId, number));
-    const position = { number, kept: number, keptMs: performance.now() };
+    const position = { number, end, kept: number, keptMs: performance.now() };
     positions.set(recordingId, position);
     return position;
   }
@@ -249,6 +252,7 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
   async function examineChunk(recordingId: string, end: number): Promise<void> {
     const position = findPosition(recordingId, end);
     const { number } = position;
+    position.end = end;
     counters.behindEvents = end - number;
     if (number >= end) return;
     const isLong = end - number > NUMBERS_A_CHUNK;
@@ -273,6 +277,11 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
       await yieldNow();
       if (signal.aborted) return;
     }
+    // Of a recording that was set aside meanwhile, no events could be read any more.
+    if (!listRecordings(options).some((one) => one.recordingId === recordingId)) {
+      await keepOrPin(found, recordingId);
+      return;
+    }
     const isDue = performance.now() - position.keptMs >= KEEP_EVERY_MS;
     if (found.length > 0 || isDue || isLong) {
       await keepOrPin(found, recordingId, chunkEnd);
@@ -284,16 +293,36 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
     counters.behindEvents = end - chunkEnd;
   }
 
+  /** Reports what is not examined of the recordings that the recordings `now` have replaced, and forgets them. */
+  function leaveReplaced(now: readonly { recordingId: string }[]): void {
+    const isThere = (id: string) => now.some(({ recordingId }) => recordingId === id);
+    for (const { recordingId, number: kept } of state.listPositions()) {
+      if (recordingId === NO_RECORDING || isThere(recordingId)) continue;
+      const { number = kept, end = kept } = positions.get(recordingId) ?? {};
+      const left = findUnexamined(options.data, recordingId, number) ?? { events: end - number, file: null };
+      state.change(() => state.dropPosition(recordingId));
+      positions.delete(recordingId);
+      noteUnexamined(options, recordingId, left);
+    }
+  }
+
   let isWatching = false;
+  /** Ids of the recordings that the last step examined. */
+  let examined = '';
   return async () => {
     let isBehind = false;
-    let counted = 0;
-    for (const { recordingId, end } of listRecordings(options)) {
-      counted++;
+    const now = listRecordings(options);
+    for (const { recordingId, end } of now) {
       await examineChunk(recordingId, end);
       isBehind ||= positions.get(recordingId)!.number < end;
     }
-    if (!isWatching && counted === 0)
+    const ids = now.map(({ recordingId }) => recordingId).join(' ');
+    // While no recording is there, the former one may come back.
+    if (ids !== '' && ids !== examined) {
+      leaveReplaced(now);
+      examined = ids;
+    }
+    if (!isWatching && now.length === 0)
       log.warn({ folder: options.data }, 'there is no recording yet: its agent makes one');
     if (!isWatching) options.onWatching();
     isWatching = true;
@@ -314,8 +343,44 @@ export function listRecordings({ recordings, state }: Pick<WatcherOptions, 'reco
 
 function noteMissed({ counters, log }: WatcherOptions, events: number): void {
   if (events === 0) return;
-  counters.missedEvents += events;
+  counters.missedEvents.retention += events;
   log.error({ events }, 'retention has removed events before they were examined');
+}
+
+interface Unexamined {
+  events: number;
+  /** The file of the recording that was set aside; null if no such file can be read, and `events` is a lower bound. */
+  file: string | null;
+}
+
+/**
+ * Finds the recording among those that the agent has set aside, and counts its events from the number `from` on.
+ * Returns undefined if it is not there or cannot be read.
+ */
+function findUnexamined(folder: string, recordingId: string, from: number): Unexamined | undefined {
+  for (const file of listSetAside(folder)) {
+    try {
+      const reader = openReader(file, { isDamaged: true });
+      try {
+        if (reader.recordingId !== recordingId) continue;
+        const { end } = reader.extent();
+        return { events: reader.countStored(from, end) + reader.countRemoved(from, end).count, file };
+      } finally {
+        reader.close();
+      }
+    } catch (error) {
+      if (!(error instanceof RecordingError)) throw error;
+    }
+  }
+  return undefined;
+}
+
+function noteUnexamined({ counters, log }: WatcherOptions, recording: string, { events, file }: Unexamined): void {
+  counters.missedEvents.set_aside += events;
+  if (file === null)
+    log.error({ recording, events }, 'a recording is gone or cannot be read: at least so many events are not examined');
+  else if (events > 0)
+    log.error({ recording, events, file }, 'a recording was set aside before all of its events were examined');
 }
 
 /**
@@ -477,7 +542,7 @@ function createBundler(options: WatcherOptions): () => Promise<number> {
 
   function giveUp({ incidentId, transactionId }: Incident): void {
     state.setBundle(incidentId, 'failed');
-    log.error({ transaction: shorten(transactionId) }, 'a bundle is given up; its transaction stays pinned');
+    log.error({ transaction: shorten(transactionId) }, 'a bundle is given up; a pin of its transaction stays');
     leave(incidentId);
   }
 
@@ -549,7 +614,7 @@ function makeRoom({ state, folder, bundleBytesMax, bundlesMax, counters, log }: 
     if (oldest.file !== null) removeBundle(folder, oldest.file);
     state.setBundle(oldest.incidentId, 'removed');
     counters.bundlesRemoved++;
-    log.info({ file: oldest.file }, 'the oldest bundle makes room; its transaction stays pinned');
+    log.info({ file: oldest.file }, 'the oldest bundle makes room; a pin of its transaction stays');
   }
 }
 
@@ -580,7 +645,7 @@ function createDeliverer(options: WatcherOptions): { step: () => Promise<number>
     state.setDelivery(delivery, isOver ? 'given_up' : 'due', Date.now() + computeBackoffMs(attempts));
     if (!isOver) return;
     counters.givenUp++;
-    log.error({ delivery: id, webhook: hook.origin }, 'a delivery is given up; its transaction stays pinned');
+    log.error({ delivery: id, webhook: hook.origin }, 'a delivery is given up; a pin of its transaction stays');
   }
 
   async function step(): Promise<number> {
@@ -613,7 +678,8 @@ function createDeliverer(options: WatcherOptions): { step: () => Promise<number>
 function buildBody({ recordings, state, folder }: WatcherOptions, delivery: DueDelivery): string {
   const { deliveryId, rule, transactionId, service, atNs, held, incidentId } = delivery;
   const incident = state.getIncident(incidentId)!;
-  const transaction = recordings.findTransaction(transactionId, incident.recordingId);
+  const { recordingId } = incident;
+  const transaction = recordings.findTransaction(transactionId, recordingId);
   return stringify({
     version: 1,
     id: deliveryId,
@@ -621,7 +687,8 @@ function buildBody({ recordings, state, folder }: WatcherOptions, delivery: DueD
     service,
     matched_at_ns: atNs,
     held_back: held,
-    pinned: incident.pin === 'set',
+    // An earlier attempt may have failed for hours, in which somebody has removed the pin.
+    pinned: recordings.listPins(transactionId, recordingId).length > 0,
     transaction: {
       transaction_id: transactionId,
       ...(transaction && describeTransaction(transaction)),

@@ -88,6 +88,8 @@ export interface ArrivalReader {
    * none.
    */
   countRemoved(from: number, end: number): { count: number; next: number; toNs: bigint };
+  /** Counts the events with numbers in [from, end) that the recording has. */
+  countStored(from: number, end: number): number;
   listLossesAfter(lossId: number): NotedLoss[];
 }
 
@@ -174,6 +176,7 @@ export function openArrivals(
       const next = count > 0 ? (removedEnd.get({ from, end }) ?? end) : from;
       return { count, next, toNs: lastRemovedNs.get() ?? 0n };
     },
+    countStored: (from, end) => (end > from ? stored.get({ from, end })! : 0),
     listLossesAfter: (lossId) =>
       losses.all(lossId).map(([id, fromNs, toNs, cause, eventType, count]) => ({
         lossId: Number(id),

@@ -1,7 +1,7 @@
 /**
  * Sets aside a recording that cannot be continued: renames it, so that it stays readable and a new recording can begin.
  */
-import { existsSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { RecordingError } from '../format/errors.ts';
 import { openReader } from '../read/reader.ts';
@@ -18,6 +18,13 @@ const NAME = /^(.*)\.damaged-\d{8}T\d{6}Z(?:-\d+)?\.kreplay$/;
 /** Returns whether a file name belongs to a recording that was set aside. */
 export function isSetAside(name: string): boolean {
   return NAME.test(name);
+}
+
+/** Lists the paths of the recordings in a folder that were set aside. */
+export function listSetAside(folder: string): string[] {
+  return readdirSync(folder)
+    .filter(isSetAside)
+    .map((name) => join(folder, name));
 }
 
 /** Renames a recording and its log. No writer may have the recording open. */

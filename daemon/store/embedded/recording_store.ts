@@ -162,7 +162,8 @@ export function openRecordingStore(
         read((open) => findPinned(open, transactionId)),
         transactionId,
       )) > 0,
-    listPins: (transactionId) => read((open) => readMergedPins(open, transactionId)),
+    listPins: (transactionId, recordingId) =>
+      read((open) => readMergedPins(selectRecording(open, recordingId), transactionId)),
     listServices: () =>
       read((open) => mergeNames(open.flatMap(({ file, reader }) => withFileErrors(file, () => reader.services())))),
     nodes: () => read((open) => mergeNames(open.map(({ node }) => node))),

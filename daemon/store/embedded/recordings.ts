@@ -117,7 +117,8 @@ export interface Recordings {
   /** Resolves once the pins are on disk. `recordingId` limits the pin to one recording. */
   pin(request: PinRequest, recordingId?: string): Promise<Pin[] | undefined>;
   unpin(transactionId: string): Promise<boolean>;
-  listPins(transactionId?: string): Pin[];
+  /** `recordingId` limits the list to the pins of one recording. */
+  listPins(transactionId?: string, recordingId?: string): Pin[];
   listServices(): string[];
   nodes(): string[];
   listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];

@@ -2,7 +2,7 @@
  * Tests a watcher whose steps fail for a while: nothing is counted twice, and no failure holds up the others. No slow
  * transaction is missed because its id is used again, in this recording or in the next one.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { setAside } from '../../../agent/recording/write/set_aside.ts';
@@ -97,7 +97,7 @@ test('what retention removed is counted once, however often the state cannot be 
   });
   await until(() => watcher.counters.pinned > 0);
   expect(refused).toBeGreaterThan(3);
-  expect([watcher.counters.failures.follow, watcher.counters.missedEvents]).toEqual([3, count]);
+  expect([watcher.counters.failures.follow, watcher.counters.missedEvents.retention]).toEqual([3, count]);
   expect(watcher.lines.filter((line) => line.includes('retention has removed'))).toHaveLength(1);
 }, 60_000);
 
@@ -227,6 +227,100 @@ test('what is left to do for an earlier recording is not done with the same id o
   expect(receiver.taken.map(({ body }) => [body.transaction, body.pinned])).toEqual([
     [expect.objectContaining({ transaction_id: 'order-1', duration_ns: Number(2n * S) }), true],
     [{ transaction_id: 'order-2' }, false],
+  ]);
+}, 60_000);
+
+/** The lines of the log about recordings of which events are not examined. */
+const listUnexamined = ({ lines }: Pick<Begun, 'lines'>) =>
+  lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg.includes('examined'));
+
+test('events of a recording that was set aside while no watcher ran are counted', async () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  appendRows(writer, [{ at: START }]);
+  const state = openState();
+  const store = openRecordingStore(folder);
+  const [{ recordingId, end }] = store.extents() as [Extent];
+  store.close();
+  state.move(recordingId, end);
+  appendRows(writer, [slow('order-1'), slow('order-2'), slow('order-3')]);
+  writer.close();
+  const { place } = setAside(recordingPath(folder), Date.now());
+  const next = newWriter(folder);
+  endings.push(() => next.close());
+  appendRows(next, [slow('order-4')]);
+
+  const watcher = begin(folder, state);
+  await until(() => watcher.counters.pinned === 1);
+  expect(watcher.counters.missedEvents).toEqual({ retention: 0, set_aside: 3 });
+  expect(listUnexamined(watcher)).toMatchObject([{ recording: recordingId, events: 3, file: place, level: 50 }]);
+  const again = begin(folder, state);
+  appendRows(next, [slow('order-5')]);
+  await until(() => again.counters.behindEvents === 0 && watcher.counters.pinned + again.counters.pinned === 2);
+  expect(listUnexamined(again)).toEqual([]);
+}, 60_000);
+
+test('a recording that was examined to its end is set aside without a word', async () => {
+  const watcher = await beginRecorded();
+  appendRows(watcher.writer, [slow('order-1')]);
+  await until(() => watcher.counters.pinned === 1);
+  appendRows(beginAnew(watcher), [slow('order-2')]);
+  await until(() => watcher.counters.pinned === 2 && watcher.state.listPositions().length === 1);
+  expect(watcher.state.listPositions()).toHaveLength(1);
+  expect(watcher.counters.missedEvents).toEqual({ retention: 0, set_aside: 0 });
+  expect(listUnexamined(watcher)).toEqual([]);
+}, 60_000);
+
+test('what a watcher has not yet examined of a recording that is set aside or removed meanwhile is counted', async () => {
+  for (const isRemoved of [false, true]) {
+    const folder = newFolder();
+    const writer = newWriter(folder);
+    appendRows(writer, [{ at: START }]);
+    const state = openState();
+    const store = openRecordingStore(folder, [], undefined, { isLiveOnly: true });
+    endings.push(() => store.close());
+    const [{ recordingId, end }] = store.extents() as [Extent];
+    state.move(recordingId, end);
+    appendRows(writer, [slow('order-1'), ...Array.from({ length: 20_000 }, (_, i) => ({ at: START + BigInt(i) }))]);
+    writer.flush();
+    let isLeft = false;
+    const watcher = begin(folder, state, {
+      recordings: {
+        ...store,
+        arrivals(request) {
+          const arrived = store.arrivals(request);
+          if (isLeft) return arrived;
+          isLeft = true;
+          writer.close();
+          const { place } = setAside(recordingPath(folder), Date.now());
+          if (isRemoved) rmSync(place);
+          const next = newWriter(folder);
+          endings.push(() => next.close());
+          appendRows(next, [slow('order-2')]);
+          return arrived;
+        },
+      },
+    });
+    await until(() => watcher.counters.pinned === 1 && state.listPositions().length === 1);
+    expect(watcher.counters.missedEvents.set_aside).toBe(20_001);
+    expect(listUnexamined(watcher)).toHaveLength(1);
+  }
+}, 60_000);
+
+test('the webhook is told whether the transaction is pinned at the time of the call', async () => {
+  const watcher = await beginRecorded();
+  const { receiver, writer, state, recordingId } = watcher;
+  receiver.setLies(() => 'error');
+  appendRows(writer, [slow('order-1'), slow('order-2')]);
+  await until(() => receiver.lied.size > 0 && new Set(receiver.seen).size === 2);
+  expect(state.findIncident(recordingId, 'order-1')).toMatchObject({ pin: 'set' });
+  await watcher.recordings.unpin('order-1');
+  receiver.setLies(() => undefined);
+  await until(() => receiver.taken.length === 2);
+  const told = receiver.taken.map(({ body }) => [body.transaction.transaction_id, body.pinned]);
+  expect(told.sort()).toEqual([
+    ['order-1', false],
+    ['order-2', true],
   ]);
 }, 60_000);
 
