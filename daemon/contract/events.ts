@@ -210,6 +210,7 @@ export const EVENT_ENDPOINTS: readonly Endpoint[] = [
     description:
       'Protects a transaction from retention, with everything that its nodes recorded in the time before it; ' +
       'pinning it again keeps the longer time. It returns from when on events are kept, and on which nodes. ' +
+      'What the transaction does later is kept too, however much it is. ' +
       '`pins_full` means that all pins together would take more than their share of a recording, ' +
       "`recording_not_writable` that the daemon's user may not write to it.",
     curl: '"$api/api/transactions/$transaction/pin" --json \'{"before_ms": 60000}\'',

@@ -122,7 +122,11 @@ const LIMITS: readonly (readonly [limit: string, value: string, beyond: string])
   ['speed of a session', `${count(SPEED_FACTOR_MAX)} times the recorded one`, '400 `invalid_body`'],
   ['extra latency of a call', `${EXTRA_LATENCY_NS_MAX / 3_600_000_000_000n} h`, '400 `invalid_body`'],
   ['events of one step', count(STEP_EVENTS_MAX), '400 `invalid_body`'],
-  ['pins', `${PINNED_SHARE_MAX * 100} % of \`--retain-bytes\``, '409 `pins_full`'],
+  [
+    'pins, when one is set',
+    `${PINNED_SHARE_MAX * 100} % of \`--retain-bytes\``,
+    '409 `pins_full`; a pinned transaction that goes on [grows past it](query.md#pins-keep-what-matters)',
+  ],
 ];
 
 export function limitTable(): string {

@@ -151,6 +151,28 @@ test('a continuing pinned transaction is kept as it grows, however short the res
   writer.close();
 });
 
+test('a pinned transaction that never ends takes the file beyond its limit, and others have its newest part, until it is unpinned', () => {
+  const limit = 4 << 20;
+  const writer = open({ bytes: limit });
+  const contextOf = (transactionId: string) => writer.contextId({ transactionId, traceId: null, spanId: null });
+  const endless = contextOf('endless');
+  const pin = (transactionId: string) => pinTransaction(path, { transactionId, beforeNs: 0n, nowNs: clock.nowNs });
+  write(writer, rows([endless]));
+  pin('endless');
+  for (let i = 0; i < 400; i++) write(writer, rows([i % 2 === 0 ? endless : contextOf(`other-${i}`)]));
+  const reader = openReader(path);
+  const countOf = (transactionId: string) => numbersOf(reader.scan({ filter: { transactionId } })).length;
+  expect(countOf('endless')).toBe(201 * ROWS);
+  expect([countOf('other-381'), countOf('other-399')]).toEqual([0, ROWS]);
+  reader.close();
+  expect(statSync(path).size).toBeGreaterThan(limit * 1.2);
+  expect(() => pin('other-399')).toThrow(expect.objectContaining({ code: 'pins_full' }));
+  unpinTransaction(path, 'endless');
+  for (let i = 0; i < 30; i++) write(writer, rows());
+  expect(statSync(path).size).toBeLessThan(limit * 1.05);
+  writer.close();
+});
+
 test('the clock step in force at the oldest event is kept', () => {
   const writer = open({ ageNs: 20n * SECOND_NS });
   const step = (kind: 'start' | 'step', offsetNs: bigint) =>
