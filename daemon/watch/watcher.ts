@@ -277,7 +277,7 @@ function createFollower(options: WatcherOptions): () => Promise<number> {
       await yieldNow();
       if (signal.aborted) return;
     }
-    // Of a recording that was set aside meanwhile, no events could be read any more.
+    // The chunk may have had no events left to read, because the recording was set aside meanwhile.
     if (!listRecordings(options).some((one) => one.recordingId === recordingId)) {
       await keepOrPin(found, recordingId);
       return;

@@ -317,7 +317,7 @@ thread.join()`;
   expect(requests).toEqual([{ bytes: 4096n, unnamed_bytes: 4096n, transaction_id: null, quality: 'shared' }]);
 });
 
-test('XFS: a write of megabytes owns all of its pages, whoever had written them back before', async () => {
+test('XFS: a write of megabytes owns all of its pages, which the same disk had written back for another owner', async () => {
   // Many more pages than get entries of their own in one write.
   const PAGES = 1024;
   const { writes, recorded } = await onFresh(

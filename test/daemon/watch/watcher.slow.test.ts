@@ -307,7 +307,7 @@ test('what a watcher has not yet examined of a recording that is set aside or re
   }
 }, 60_000);
 
-test('the webhook is told whether the transaction is pinned at the time of the call', async () => {
+test('each attempt of a delivery says whether the transaction is pinned at that time', async () => {
   const watcher = await beginRecorded();
   const { receiver, writer, state, recordingId } = watcher;
   receiver.setLies(() => 'error');
