@@ -9,6 +9,7 @@ import { createDaemon } from './api/daemon.ts';
 import { type Failure, toFailure } from './api/failure.ts';
 import { createAddress } from './link/address.ts';
 import { applyChange, buildViewChange, formatProblems, type Link, type ViewName } from './link/link.ts';
+import { keepRenderedUnits } from './numbers/kept_units.ts';
 import { Compare } from './views/compare/compare.tsx';
 import { type PageContext, PageState } from './views/context.ts';
 import { FailureNote } from './views/failure_note.tsx';
@@ -169,4 +170,5 @@ function refuseEntry(entry: PageEntry): PageEntry {
 }
 
 applyTheme();
+keepRenderedUnits();
 render(<App />, document.getElementById('page')!);

@@ -44,6 +44,7 @@ async function firstPage(context: BrowserContext): Promise<WatchedPage> {
   closers.push(() => context.close());
   context.on('page', (page) => {
     lookOften(page);
+    readPlainly(page);
     showAtTimeout(page);
   });
   return watch(await context.newPage());
@@ -56,7 +57,8 @@ const LOOK_MS_MAX = 490;
 /** Looks for what is waited for each 50 ms: playwright looks each 500 ms after the first ones, and tests wait often. */
 function lookOften(page: Page): void {
   const wait = page.waitForSelector.bind(page);
-  const waitOften = async (selector: string, options: Parameters<typeof wait>[1] = {}) => {
+  const waitOften = async (given: string, options: Parameters<typeof wait>[1] = {}) => {
+    const selector = withAnySpaces(given);
     const { timeout: waitMs = WAIT_MS_MAX } = options;
     const endMs = performance.now() + waitMs;
     for (;;) {
@@ -72,6 +74,30 @@ function lookOften(page: Page): void {
     }
   };
   page.waitForSelector = waitOften as typeof page.waitForSelector;
+}
+
+/** Reads no-break spaces as spaces: what a page says does not depend on where its lines may break. */
+function readPlainly(page: Page): void {
+  for (const name of ['textContent', 'innerText', '$eval', '$$eval'] as const) {
+    const read = page[name].bind(page) as (...options: unknown[]) => Promise<unknown>;
+    Object.assign(page, { [name]: async (...options: unknown[]) => withPlainSpaces(await read(...options)) });
+  }
+}
+
+/** The same texts, lists and objects, with a space in place of each no-break space. */
+export function withPlainSpaces<Value>(value: Value): Value;
+export function withPlainSpaces(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll('\u00a0', ' ');
+  if (Array.isArray(value)) return value.map((item) => withPlainSpaces(item));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withPlainSpaces(item)]));
+}
+
+/** The selector with expressions that take a no-break space for a space, as playwright does for a text. */
+function withAnySpaces(selector: string): string {
+  return selector.replace(/text=\/.*\/|text-matches\("[^"]*"/g, (expression) =>
+    expression.replaceAll(' ', '[ \u00a0]'),
+  );
 }
 
 const SHOWN_MAX = 3000;

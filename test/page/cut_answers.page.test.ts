@@ -35,7 +35,7 @@ test('a transaction of which the answer is cut is shown as its first events, wit
   await page.goto(`${way.url}/#v=1&view=lanes&transaction=order-1`);
   await part.waitFor();
   await page.waitForSelector('main > .failure');
-  expect(await part.textContent()).toMatch(/^The first (4|5) \d{3} of/);
+  expect(await part.textContent()).toMatch(/^The first (4|5)\s\d{3}\sof/);
   expect(await page.locator('text=Where the time went').count()).toBe(0);
   expect(await page.locator('text=nothing is known to be missing').count()).toBe(0);
 

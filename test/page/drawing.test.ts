@@ -8,7 +8,7 @@ import { labelTexts, placeLabels } from '../../daemon/page/draw/labels.ts';
 import { findTrack, layOut } from '../../daemon/page/draw/layout.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../../daemon/page/draw/strips.ts';
 import { buildPalette, KINDS, THEMES, toPixel } from '../../daemon/page/draw/theme.ts';
-import { computeTicks, stepAtLeast } from '../../daemon/page/draw/ticks.ts';
+import { computeTicks, drawTickLabels, stepAtLeast } from '../../daemon/page/draw/ticks.ts';
 import {
   computeColumnCount,
   computeTimeNs,
@@ -378,4 +378,45 @@ test('marks can be distinguished from the ground in both themes, but for what is
 
 test('pixels are in the order of image data', () => {
   expect([...new Uint8Array(Uint32Array.of(toPixel('b34700')).buffer)]).toEqual([0xb3, 0x47, 0, 255]);
+});
+
+/** A context that measures 7 px for each character, and notes where a label begins. */
+function noteLabels() {
+  const drawn: { label: string; fromPx: number; toPx: number }[] = [];
+  const measureText = (text: string) => ({ width: 7 * text.length }) as TextMetrics;
+  const fillText = (label: string, fromPx: number) =>
+    void drawn.push({ label, fromPx, toPx: fromPx + 7 * label.length });
+  return { context: { measureText, fillText }, drawn };
+}
+
+test('the label of a tick at the end of an axis ends there, and overlaps none', () => {
+  const { context, drawn } = noteLabels();
+  const ticks = [0, 500, 960, 995].map((xPx, at) => ({ xPx, label: `${at}0 ms` }));
+  drawTickLabels(context, ticks, 150, 1000, 11);
+  expect(drawn).toEqual([
+    { label: '30 ms', fromPx: 1115, toPx: 1150 },
+    { label: '10 ms', fromPx: 653, toPx: 688 },
+    { label: '00 ms', fromPx: 153, toPx: 188 },
+  ]);
+});
+
+test('labels of any view lie on their axis, and apart', () => {
+  fc.assert(
+    fc.property(
+      fc.nat(1e9),
+      fc.integer({ min: 10, max: 2e9 }),
+      fc.integer({ min: 200, max: 2000 }),
+      (from, length, widthPx) => {
+        const { context, drawn } = noteLabels();
+        const ticks = computeTicks({ fromNs: from, toNs: from + length, widthPx, dpr: 1 });
+        drawTickLabels(context, ticks, 84, widthPx, 11);
+        const sorted = drawn.toSorted((a, b) => a.fromPx - b.fromPx);
+        expect(ticks.length - drawn.length).toBeLessThanOrEqual(1);
+        for (const [at, { fromPx, toPx }] of sorted.entries()) {
+          expect(fromPx).toBeGreaterThanOrEqual(84);
+          expect(toPx).toBeLessThanOrEqual(at + 1 < sorted.length ? sorted[at + 1]!.fromPx : 84 + widthPx);
+        }
+      },
+    ),
+  );
 });

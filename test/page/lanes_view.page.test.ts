@@ -285,3 +285,35 @@ test('a key after the one that leaves the table is for the picture, though no fr
   await page.waitForURL(/zoom_from=/);
   expect(errors).toEqual([]);
 });
+
+test.each(['overview', 'lanes&transaction=order-1', 'live', 'compare', 'health'])(
+  'at 390 px no line of %s parts a number from its unit',
+  async (view) => {
+    const { url } = await served(exampleRecording());
+    const { page } = await newPage({ viewport: { width: 390, height: 844 } });
+    await page.goto(`${url}/#v=1&view=${view}`);
+    await page.waitForSelector('main:not([aria-busy=true]) h1');
+    const texts = await page.evaluate(() => {
+      const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      const found: string[] = [];
+      while (walker.nextNode()) {
+        const { data, parentElement } = walker.currentNode as Text;
+        if (getComputedStyle(parentElement!).whiteSpace !== 'nowrap') found.push(data);
+      }
+      return found;
+    });
+    expect(texts.length).toBeGreaterThan(10);
+    expect(texts.filter((text) => /\d (ms|s|µs|ns|%|B|[KMG]iB|\d{3})(?!\w)/.test(text))).toEqual([]);
+  },
+);
+
+test('the sentence of a page differs from that of the API only in spaces that keep a line together', async () => {
+  const { url, get } = await served(exampleRecording());
+  const { sentence } = (await get('/api/transactions/order-1/explain')).json;
+  const { page } = await newPage();
+  await page.goto(addressOf(url));
+  await page.waitForSelector('h1:has-text("order-1 of db")');
+  const shown = String(await page.evaluate('document.querySelector("h1").textContent'));
+  expect(shown).toMatch(/\d\u00a0ms/);
+  expect(shown.replaceAll('\u00a0', ' ')).toBe(sentence);
+});

@@ -7,6 +7,7 @@ import {
   formatShortDuration,
   groupDigits,
 } from '../../daemon/model/wording/exact_times.ts';
+import { keepUnits } from '../../daemon/page/numbers/kept_units.ts';
 import { formatWallClock } from '../../daemon/page/numbers/wall_clock.ts';
 
 const int64 = fc.oneof(
@@ -119,4 +120,23 @@ test('sizes and counts', () => {
   const sizes = [0, 1023, 1024, 1536, 1048576, 1048575, 5 * 1024 ** 4];
   expect(sizes.map(formatBytes)).toEqual(['0 B', '1 023 B', '1 KiB', '1.5 KiB', '1 MiB', '1.0 MiB', '5 TiB']);
   expect([formatQuantity(1, 'request'), formatQuantity(8000, 'request')]).toEqual(['1 request', '8 000 requests']);
+});
+
+test('a number is on one line with its digits and its unit, and other spaces may break', () => {
+  const shown = (text: string) => keepUnits(text).replaceAll('\u00a0', '_');
+  expect(
+    [
+      'order-1 of shop took 112.0 ms, 97 % of it in one fsync',
+      '< 0.01 % (5.4 %) of 2 101 248 events',
+      '+85.495835 ms, -3 µs, 1.5 KiB, 512 B, 2 min 5 s',
+      '8 requests on node-2 of 3 hosts',
+      'event 1 of 2',
+    ].map(shown),
+  ).toEqual([
+    'order-1 of shop took 112.0_ms, 97_% of it in one fsync',
+    '< 0.01_% (5.4_%) of 2_101_248_events',
+    '+85.495835_ms, -3_µs, 1.5_KiB, 512_B, 2_min 5_s',
+    '8_requests on node-2 of 3_hosts',
+    'event 1_of 2',
+  ]);
 });

@@ -6,7 +6,7 @@ import { selectLongestRows } from '../../daemon/page/table/rows.ts';
 import { exampleRecording } from '../daemon/example_recording.ts';
 import { type Row, recorded, START } from '../daemon/recorded.ts';
 import { served } from '../daemon/served.ts';
-import { newPage } from './browser.ts';
+import { newPage, withPlainSpaces } from './browser.ts';
 
 const LANES = '/#v=1&view=lanes&transaction=order-1';
 
@@ -16,7 +16,7 @@ const rows: Row[] = Array.from({ length: 120 }, (_, i) => ({
 }));
 
 /** The text that a printed page shows: `innerText` leaves out what the style sheet hides. */
-const printed = async (page: Page) => (await page.evaluate('document.body.innerText')) as string;
+const printed = async (page: Page) => withPlainSpaces((await page.evaluate('document.body.innerText')) as string);
 
 async function onPaper(page: Page): Promise<string> {
   await page.emulateMedia({ media: 'print' });
@@ -60,7 +60,7 @@ test('a transaction has the longest of its events as rows, in either form', asyn
     expect(text).toContain(sentence);
     expect(text).toContain('The 50 longest of 60 events');
     const cells = await page.locator('table.printed tbody tr td:nth-child(2)').allTextContents();
-    const shown = cells.map((cell) => Math.round(Number(cell.replace(/[ a-z]/g, '')) * 1e6));
+    const shown = cells.map((cell) => Math.round(Number(cell.replace(/[\sa-z]/g, '')) * 1e6));
     expect(shown).toEqual(durations.filter((ns: number) => ns >= shortest));
     expect(await page.locator('.rows, .replay').filter({ visible: true }).count()).toBe(0);
     expect(errors).toEqual([]);

@@ -39,6 +39,30 @@ export function computeTicks(view: View, originNs = 0): Tick[] {
   return ticks;
 }
 
+/**
+ * Writes each label right of its tick, at the height `yPx`, on the axis that begins at `leftPx`. A label that would be
+ * cut ends where the axis ends, and a label that it would overlap is left out.
+ */
+export function drawTickLabels(
+  context: Pick<CanvasRenderingContext2D, 'measureText' | 'fillText'>,
+  ticks: readonly Pick<Tick, 'xPx' | 'label'>[],
+  leftPx: number,
+  widthPx: number,
+  yPx: number,
+): void {
+  let endPx = widthPx;
+  for (const { xPx, label } of ticks.toReversed()) {
+    const { width } = context.measureText(label);
+    const x = Math.min(xPx + LABEL_GAP_PX, widthPx - width);
+    if (x + width > endPx) continue;
+    context.fillText(label, leftPx + x, yPx);
+    endPx = x - LABEL_GAP_PX;
+  }
+}
+
+/** Space between a tick and its label. */
+const LABEL_GAP_PX = 3;
+
 /** Finds the smallest number of 1, 2, 5, 10, 20, 50... nanoseconds that is at least `ns`. */
 export function stepAtLeast(ns: number): number {
   let power = 1;

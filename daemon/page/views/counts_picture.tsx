@@ -6,10 +6,10 @@ import { formatName } from '../../model/wording/names.ts';
 import type { BucketCounts } from '../draw/counts.ts';
 import { computeHeightShare } from '../draw/density.ts';
 import { THEMES, type ThemeName } from '../draw/theme.ts';
-import { computeTicks } from '../draw/ticks.ts';
+import { computeTicks, drawTickLabels } from '../draw/ticks.ts';
 import { computeXPx, panView, type View, zoomView } from '../draw/view.ts';
 import { useKeys } from './keys.ts';
-import { AXIS_PX, chooseNamesWidth, FONT, HEIGHT_PX_MAX } from './lanes_canvas.ts';
+import { AXIS_PX, chooseNamesWidth, HEIGHT_PX_MAX } from './lanes_canvas.ts';
 import { type Around, PAN, ZOOM } from './lanes_picture.tsx';
 import { Minimap } from './minimap.tsx';
 import { type Heading, Table } from './table.tsx';
@@ -76,10 +76,8 @@ function draw(canvas: HTMLCanvasElement, counts: BucketCounts, view: View, names
   const ink = readInk();
   const bucketNs = Number(counts.bucketNs);
   const largest = rows.reduce((most, { density }) => density.counts.reduce((a, b) => Math.max(a, b), most), 1);
-  context.font = FONT;
-  context.textBaseline = 'middle';
   context.fillStyle = ink.quiet;
-  for (const { xPx, label } of computeTicks(view, 0)) context.fillText(label, namesPx + xPx + 3, AXIS_PX / 2);
+  drawTickLabels(context, computeTicks(view), namesPx, view.widthPx, AXIS_PX / 2);
   for (const [at, { service, pid, density }] of rows.entries()) {
     const bottom = AXIS_PX + (at + 1) * ROW_PX;
     for (let bucket = 0; bucket < counts.bucketCount; bucket++) {

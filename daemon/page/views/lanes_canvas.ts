@@ -15,7 +15,7 @@ import { type Layout, layOut, type PlacedTrack } from '../draw/layout.ts';
 import { type ProjectedTimes, paintProjected } from '../draw/projected.ts';
 import { createStripPainter, ROWS_PER_TRACK } from '../draw/strips.ts';
 import { buildPalette, THEMES, type ThemeName } from '../draw/theme.ts';
-import { computeTicks } from '../draw/ticks.ts';
+import { computeTicks, drawTickLabels } from '../draw/ticks.ts';
 import { computeColumnCount, computeXPx, FAINT_ALPHA, type View } from '../draw/view.ts';
 import { clearCanvas, type Ink } from './use_frame.ts';
 
@@ -26,7 +26,6 @@ const NARROW_PX = 500;
 export const AXIS_PX = 22;
 /** Maximum height of a canvas; browsers draw nothing on a higher canvas. */
 export const HEIGHT_PX_MAX = 12_000;
-export const FONT = '12px system-ui, sans-serif';
 const MARK_PX = 4;
 /** Height of the bar that shows where an event would be with extra latency. */
 const PROJECTED_PX = 4;
@@ -236,20 +235,15 @@ function prepareCanvas(
   isEmpty = false,
 ): CanvasRenderingContext2D {
   const heightPx = Math.min(AXIS_PX + layout.heightPx, HEIGHT_PX_MAX);
-  const context = clearCanvas(canvas, namesPx + computeAxisWidthPx(axis), heightPx, axis.view.dpr, isEmpty);
-  context.font = FONT;
-  context.textBaseline = 'middle';
-  return context;
+  return clearCanvas(canvas, namesPx + computeAxisWidthPx(axis), heightPx, axis.view.dpr, isEmpty);
 }
 
 function drawAxis(context: CanvasRenderingContext2D, { axis, layout, ink, namesPx }: Scene, originNs: number): void {
-  for (const { xPx, label } of computeTicks(axis.view, originNs)) {
-    context.fillStyle = ink.line;
-    context.fillRect(namesPx + xPx, AXIS_PX - 4, 1, layout.heightPx + 4);
-    context.fillStyle = ink.quiet;
-    const isCut = axis.folded && xPx + 3 + context.measureText(label).width > axis.view.widthPx;
-    if (!isCut) context.fillText(label, namesPx + xPx + 3, AXIS_PX / 2);
-  }
+  const ticks = computeTicks(axis.view, originNs);
+  context.fillStyle = ink.line;
+  for (const { xPx } of ticks) context.fillRect(namesPx + xPx, AXIS_PX - 4, 1, layout.heightPx + 4);
+  context.fillStyle = ink.quiet;
+  drawTickLabels(context, ticks, namesPx, axis.view.widthPx, AXIS_PX / 2);
 }
 
 /**

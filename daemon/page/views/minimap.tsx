@@ -88,8 +88,6 @@ function drawPlainPicture({ density: { counts, failed }, namesPx, widthPx, theme
   const context = clearCanvas(canvas, namesPx + widthPx, HEIGHT_PX, window.devicePixelRatio);
   const largest = counts.reduce((most, count) => Math.max(most, count), 1);
   const columnPx = widthPx / counts.length;
-  context.font = '12px system-ui, sans-serif';
-  context.textBaseline = 'middle';
   context.fillStyle = readInk().quiet;
   context.fillText('All', 12, HEIGHT_PX / 2);
   for (let column = 0; column < counts.length; column++) {

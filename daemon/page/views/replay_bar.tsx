@@ -235,7 +235,7 @@ function ReplayFigures({ replay, schedule }: { replay: Replay; schedule: RowSche
         {!replay.isConnected && <span>▲ not connected: what is shown may be old</span>}
         <Missed count={replay.missed} />
       </p>
-      {delayMs >= DELAY_MS_MIN && <p class="loss">▲ display behind by {Math.round(delayMs)} ms</p>}
+      {delayMs >= DELAY_MS_MIN && <p class="loss">{`▲ display behind by ${Math.round(delayMs)} ms`}</p>}
       {replay.isAtOwnEnd && (
         <p>Paused where the caller’s wait ends. Its data is written back later; play goes on to that.</p>
       )}

@@ -160,8 +160,10 @@ function Share() {
 
 /** Collects the sentence, the note of missing events, and the rows of the tables; cells are separated by tabs. */
 function collectShownText(): string {
-  const words = [...document.querySelectorAll<HTMLElement>('main h1, main .loss')].map(({ innerText }) => innerText);
+  // No-break spaces become plain ones, too.
+  const readText = ({ innerText }: HTMLElement) => innerText.replace(/\s+/g, ' ');
+  const words = [...document.querySelectorAll<HTMLElement>('main h1, main .loss')].map(readText);
   const rows = [...document.querySelectorAll<HTMLTableRowElement>('main tr')].slice(0, ROWS_MAX);
-  const cells = rows.map((row) => [...row.cells].map(({ innerText }) => innerText.replace(/\s+/g, ' ')).join('\t'));
+  const cells = rows.map((row) => [...row.cells].map(readText).join('\t'));
   return [...words, ...cells, location.href].join('\n');
 }

@@ -4,6 +4,8 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ThemeName } from '../draw/theme.ts';
 import { readCurrentTheme } from './theme.ts';
 
+const FONT = '12px system-ui, sans-serif';
+
 interface PictureFrame {
   element: RefObject<HTMLDivElement | null>;
   widthPx: number;
@@ -44,7 +46,7 @@ export function readInk(): Ink {
 }
 
 /**
- * Sets the size of a canvas in CSS pixels, and clears the canvas. With `isEmpty` it is not cleared, because clearing
+ * Sets the size of a canvas in CSS pixels and how texts are drawn, and clears the canvas. With `isEmpty` it is not cleared, because clearing
  * takes as long as drawing.
  */
 export function clearCanvas(
@@ -64,6 +66,8 @@ export function clearCanvas(
   }
   const context = canvas.getContext('2d')!;
   context.setTransform(dpr, 0, 0, dpr, 0, 0);
+  context.font = FONT;
+  context.textBaseline = 'middle';
   if (!isEmpty) context.clearRect(0, 0, widthPx, heightPx);
   return context;
 }

@@ -42,7 +42,7 @@ export function Compare() {
   };
   return (
     <main>
-      <fieldset class="controls plain" aria-label="What is compared">
+      <fieldset class="controls" aria-label="What is compared">
         {(Object.keys(TITLES) as ComparisonKind[]).map((one) => (
           <button type="button" key={one} aria-pressed={one === kind} onClick={() => choose(one)}>
             {TITLES[one]}

@@ -3,6 +3,7 @@
  * draws these pictures over each other.
  */
 import { THEMES, type ThemeName, toPixel } from '../../draw/theme.ts';
+import { drawTickLabels } from '../../draw/ticks.ts';
 import { computeWeights, paintLosses } from '../../losses/weights.ts';
 import type { CellBox } from '../../map/box.ts';
 import { computeClockTicks } from '../../map/clock_ticks.ts';
@@ -18,7 +19,6 @@ const BOTTOM_PX = 22;
 const RIGHT_PX = 2;
 const TOP_PX = 6;
 export const HEIGHT_PX = TOP_PX + PLOT_PX + BOTTOM_PX;
-const FONT = '12px system-ui, sans-serif';
 const TICK_PX = 90;
 const FAINT_ALPHA = 0.4;
 const HANDLE_PX = 6;
@@ -108,7 +108,6 @@ function createPicture({ width, height }: PictureSize, pixels: Uint32Array): HTM
 /** Gives the canvas its size, and clears it. */
 function prepareCanvas(canvas: HTMLCanvasElement, { widthPx, dpr }: MapLook): CanvasRenderingContext2D {
   const context = clearCanvas(canvas, widthPx, HEIGHT_PX, dpr);
-  context.font = FONT;
   context.imageSmoothingEnabled = false;
   return context;
 }
@@ -131,7 +130,6 @@ function drawAxes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
   const canvas = createCanvas(1, 1);
   const context = prepareCanvas(canvas, look);
   const plotPx = computePlotWidth(look.widthPx);
-  context.textBaseline = 'middle';
   context.textAlign = 'right';
   for (const { label, band } of computeDurationMarks(scale)) {
     const y = TOP_PX + PLOT_PX * (1 - band / scale.bandCount);
@@ -144,14 +142,13 @@ function drawAxes({ scale }: LatencyMap, look: MapLook): HTMLCanvasElement {
   context.fillStyle = look.ink.line;
   context.fillRect(LEFT_PX, TOP_PX + PLOT_PX, plotPx, 1);
   const toNs = computeColumnStartNs(scale, scale.columnCount);
-  for (const { ns, label } of computeClockTicks(scale.fromNs, toNs, Math.floor(plotPx / TICK_PX))) {
-    const x = LEFT_PX + (computeColumnPlace(scale, ns) / scale.columnCount) * plotPx;
-    context.fillStyle = look.ink.line;
-    context.fillRect(x, TOP_PX + PLOT_PX, 1, 6);
-    context.fillStyle = look.ink.quiet;
-    if (x + context.measureText(label).width + 4 < look.widthPx)
-      context.fillText(label, x + 4, TOP_PX + PLOT_PX + BOTTOM_PX / 2);
-  }
+  const ticks = computeClockTicks(scale.fromNs, toNs, Math.floor(plotPx / TICK_PX)).map(({ ns, label }) => ({
+    xPx: (computeColumnPlace(scale, ns) / scale.columnCount) * plotPx,
+    label,
+  }));
+  for (const { xPx } of ticks) context.fillRect(LEFT_PX + xPx, TOP_PX + PLOT_PX, 1, 6);
+  context.fillStyle = look.ink.quiet;
+  drawTickLabels(context, ticks, LEFT_PX, plotPx, TOP_PX + PLOT_PX + BOTTOM_PX / 2);
   return canvas;
 }
 

@@ -14,6 +14,7 @@ import {
 } from '../../map/box.ts';
 import type { LatencyMap, Selection } from '../../map/questions.ts';
 import { formatBox } from '../../map/summary.ts';
+import { keepUnits } from '../../numbers/kept_units.ts';
 import { readInk, useFrame } from '../use_frame.ts';
 import { createMapCanvas, type MapCanvas } from './map_canvas.ts';
 
@@ -50,7 +51,9 @@ export function MapPicture({ map, selection, summary, onBox, onTime }: Props) {
     (draft: CellBox | null) => {
       if (!picture) return;
       picture.draw(canvas.current!, draft ?? (isWhole ? null : chosen), selection?.isFailed === true);
-      readout.current!.textContent = draft ? formatDraft(map, draft) : selection ? formatChosen(map, selection) : '';
+      readout.current!.textContent = keepUnits(
+        draft ? formatDraft(map, draft) : selection ? formatChosen(map, selection) : '',
+      );
     },
     [picture, chosen, isWhole, selection, map],
   );
