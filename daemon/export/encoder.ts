@@ -13,6 +13,8 @@ export interface Surroundings {
   /** Returns the losses. Must be called after all blocks are read, because damage is found only during reading. */
   losses(): readonly Loss[];
   readonly clockSteps: readonly ClockStep[];
+  /** Returns the id of the exported transaction in the export; undefined if a time is exported. */
+  exportedTransaction(): string | undefined;
 }
 
 export interface Encoder {

@@ -30,6 +30,9 @@ export const FORMAT_VERSION = 1;
  */
 export const PAGE_BYTES = 1024;
 
+/** Key of `meta` for the transaction that a bundle was exported for. A bundle of a time does not have the key. */
+export const EXPORTED_TRANSACTION = 'exported_transaction';
+
 export const CREATE_TABLES = `
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,

@@ -18,7 +18,7 @@ import {
 } from '../format/errors.ts';
 import { type ClockStep, type Loss, parseReason, WORD_MAX } from '../format/losses.ts';
 import { STORED_COLUMNS } from '../format/pieces.ts';
-import { checkFormat, decodeStoredMax, PAGE_BYTES, toStored } from '../format/schema.ts';
+import { checkFormat, decodeStoredMax, EXPORTED_TRANSACTION, PAGE_BYTES, toStored } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
 import { gather, selectColumns } from './assemble_block.ts';
 import { type EntryCheck, openEntryCheck } from './entry_check.ts';
@@ -410,9 +410,10 @@ function isRegular(path: string): boolean | undefined {
   }
 }
 
-/* The state of a recording: whether an agent has written it, its size, and its total losses. */
+/* The state of a recording: whether an agent has written it, what it was exported for, its size, its total losses. */
 
 const WRITTEN = "SELECT 1 FROM meta WHERE key = 'alive_ns'";
+const EXPORTED = `SELECT value FROM meta WHERE key = '${EXPORTED_TRANSACTION}'`;
 const quoteWords = (words: readonly string[]) => words.map((word) => `'${word}'`).join();
 /** SQL for the first word of a reason, which is the cause; see `encodeReason`. */
 const CAUSE = "substr(cause, 1, instr(cause || ' ', ' ') - 1)";
@@ -432,6 +433,8 @@ ORDER BY known_cause, known_type`;
 export interface StateReader {
   /** Returns whether an agent has ever written the recording; false for a bundle. */
   isWritten(): boolean;
+  /** Returns the id of the transaction for which a bundle was exported; undefined if it was exported for a time. */
+  exportedTransaction(): string | undefined;
   /** Returns the size of the file and its log together, in bytes. */
   sizeBytes(): number;
   lossTotals(): LossTotal[];
@@ -441,9 +444,14 @@ type LossTotal = Pick<Loss, 'cause' | 'eventType' | 'count'>;
 
 function openStateReader(database: Database.Database, path: string): StateReader {
   const written = database.prepare<[], number>(WRITTEN).pluck();
+  const exported = database.prepare<[], string>(EXPORTED).pluck();
   const lost = database.prepare<[], [Loss['cause'], Loss['eventType'], number]>(LOST).raw();
   return {
     isWritten: () => written.get() !== undefined,
+    exportedTransaction() {
+      const id = exported.get();
+      return id === undefined ? undefined : String(id);
+    },
     sizeBytes: () => readFileSize(path) + readFileSize(`${path}-wal`),
     lossTotals: () => lost.all().map(([cause, eventType, count]) => ({ cause, eventType, count })),
   };

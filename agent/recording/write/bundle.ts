@@ -8,6 +8,7 @@ import { runWithRecordingErrors } from '../format/errors.ts';
 import { IDS_IN_USE_MAX } from '../format/ids.ts';
 import type { ClockStep, Loss } from '../format/losses.ts';
 import { NUMBER } from '../format/pieces.ts';
+import { EXPORTED_TRANSACTION } from '../format/schema.ts';
 import { takeRows } from '../read/assemble_block.ts';
 import { openForWriting, type RecordingOrigin, readColumnPlaces } from './create.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
@@ -30,6 +31,8 @@ export interface BundleWriter extends Pick<Dictionaries, 'nameId' | 'fileId' | '
   append(block: NumberedBlock): void;
   recordLoss(loss: Loss): void;
   recordClock(step: ClockStep): void;
+  /** Stores which transaction the bundle is about, among others that are in it as well. */
+  recordExported(transactionId: string): void;
   close(): void;
 }
 
@@ -40,6 +43,7 @@ export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
   const segments = createSegmentWriter(database, readColumnPlaces(database));
   const writeSummaries = createSummaryWriter(database, stored.findTransaction);
   const notes = createLossWriter(database);
+  const setExported = database.prepare('INSERT INTO meta VALUES (?, ?)');
   const runGuarded = <T>(work: () => T): T => runWithRecordingErrors(path, work);
 
   const write = database.transaction((block: Block, numbers: BigUint64Array) => {
@@ -66,6 +70,7 @@ export function createBundle({ path, ...origin }: BundleOptions): BundleWriter {
     },
     recordLoss: (loss) => runGuarded(() => notes.addLoss(loss)),
     recordClock: (step) => runGuarded(() => notes.addClockStep(step)),
+    recordExported: (transactionId) => runGuarded(() => void setExported.run(EXPORTED_TRANSACTION, transactionId)),
     close() {
       try {
         runGuarded(() => database.pragma('journal_mode = DELETE'));

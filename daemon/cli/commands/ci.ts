@@ -51,7 +51,7 @@ export function createCiCommand(): Command {
     .description('write the job into the repository in the working folder')
     .usage('INCIDENT.kreplay [options] [-- COMMAND [ARGUMENT ...]]')
     .addOption(new Option('--provider <name>', 'CI system').choices(Object.keys(PROVIDERS)).default('github'))
-    .option('--transaction <id>', 'transaction of the incident (default: the only one of the bundle)')
+    .option('--transaction <id>', 'transaction of the incident (default: the one that was exported, or the only one)')
     .option('--service <name>', 'replay and judge only the calls of this service of the incident')
     .option(
       '--map <here=there>',
@@ -120,13 +120,17 @@ const NAMED_MAX = 20;
 function chooseTransaction(bundle: string, { transaction, service }: Options): string {
   const source = openSource(bundle);
   try {
-    const all = source.reader.listTransactions({ limit: NAMED_MAX + 1 });
+    const { reader } = source;
+    const all = reader.listTransactions({ limit: NAMED_MAX + 1 });
     const ids = all.map(({ transactionId }) => quoteForShell(transactionId));
     const names = `${ids.slice(0, NAMED_MAX).join(', ')}${ids.length > NAMED_MAX ? ' and others' : ''}`;
     if (all.length === 0) throw new ExportError(`${bundle} has no transaction: export one with --transaction`);
-    if (transaction === undefined && all.length > 1)
+    const [first, ...others] = all;
+    const wanted = transaction ?? reader.exportedTransaction();
+    const found = wanted === undefined ? undefined : reader.readTransaction(wanted);
+    if (transaction === undefined && !found && others.length > 0)
       throw new ExportError(`${bundle} has several transactions: choose one with --transaction: ${names}`);
-    const chosen = transaction === undefined ? all[0] : source.reader.readTransaction(transaction);
+    const chosen = transaction === undefined ? (found ?? first) : found;
     if (!chosen) throw new ExportError(`${bundle} has no transaction ${transaction}: its transactions are ${names}`);
     if (service !== undefined && !chosen.services.includes(service))
       throw new ExportError(

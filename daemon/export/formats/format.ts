@@ -55,7 +55,8 @@ function createNdjsonEncoder(): Encoder {
 /** Empty ids of the host, because a bundle must not identify the host beyond its node name. */
 const NO_HOST = { bootId: '', machineId: '' };
 
-function openBundleWriter(path: string, { dictionary, createdNs, losses, clockSteps }: Surroundings): EventWriter {
+function openBundleWriter(path: string, surroundings: Surroundings): EventWriter {
+  const { dictionary, createdNs, losses, clockSteps, exportedTransaction } = surroundings;
   const { recordingId, node } = dictionary;
   const bundle = runWithoutAdvice(() => createBundle({ path, recordingId, node, ...NO_HOST, createdNs }));
   const ids: IdMap = {
@@ -73,9 +74,11 @@ function openBundleWriter(path: string, { dictionary, createdNs, losses, clockSt
     },
     finish() {
       const known = losses();
+      const exported = exportedTransaction();
       runWithoutAdvice(() => {
         for (const loss of known) bundle.recordLoss(loss);
         for (const step of clockSteps) bundle.recordClock(step);
+        if (exported !== undefined) bundle.recordExported(exported);
       });
     },
     close: () => runWithoutAdvice(bundle.close),

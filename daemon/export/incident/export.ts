@@ -62,7 +62,9 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
   const losses = () => listLosses(source, selection, unended);
   const clockSteps = selectClockSteps(source, selection.window);
   const { createdNs } = source.reader.info();
-  const { dictionary, blocks } = chooseBlocks(options);
+  const { dictionary, blocks, nameTransaction } = chooseBlocks(options);
+  const { transactionId } = selection;
+  const exportedTransaction = () => (transactionId === undefined ? undefined : nameTransaction(transactionId));
   let writer: EventWriter | undefined;
   let events = 0;
   try {
@@ -71,7 +73,14 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
       // The scan yields empty blocks while it searches for matching events.
       if (scanned.block.rowCount > 0) {
         const firstNs = (scanned.block.columns.get('timestamp_ns') as BigUint64Array)[0]!;
-        writer ??= openEventWriter(options, path, { dictionary, createdNs, firstNs, losses, clockSteps });
+        writer ??= openEventWriter(options, path, {
+          dictionary,
+          createdNs,
+          firstNs,
+          losses,
+          clockSteps,
+          exportedTransaction,
+        });
         await writer.write(scanned);
         events += scanned.block.rowCount;
         onProgress({ events, bytes: writer.bytes() });
@@ -97,13 +106,19 @@ function createEmptyExportError({ path }: Source, losses: readonly Loss[]): Expo
 interface ChosenBlocks {
   dictionary: RecordingDictionary;
   blocks: Iterable<RecordingBlock>;
+  /** Returns the id that a transaction has in the export. */
+  nameTransaction(id: string): string;
 }
 
 function chooseBlocks({ source, selection, redact }: ExportOptions): ChosenBlocks {
   const blocks = source.scan(selection.filter);
-  if (!redact) return { dictionary: source.dictionary, blocks };
+  if (!redact) return { dictionary: source.dictionary, blocks, nameTransaction: (id) => id };
   const redaction = createRedaction(source.dictionary);
-  return { dictionary: redaction.dictionary, blocks: redactBlocks(blocks, redaction) };
+  return {
+    dictionary: redaction.dictionary,
+    blocks: redactBlocks(blocks, redaction),
+    nameTransaction: redaction.redactTransactionId,
+  };
 }
 
 function* redactBlocks(blocks: Iterable<RecordingBlock>, { redact }: Redaction): Generator<RecordingBlock, void> {

@@ -24,6 +24,7 @@ const FRONT_MISSING = '...';
 export interface Redaction {
   readonly dictionary: RecordingDictionary;
   redact(scanned: RecordingBlock): RecordingBlock;
+  redactTransactionId(id: string): string;
 }
 
 export function createRedaction(source: RecordingDictionary): Redaction {
@@ -44,9 +45,11 @@ export function createRedaction(source: RecordingDictionary): Redaction {
     return `${of}-${number(text)}`;
   }
 
+  const redactTransactionId = (id: string) => `transaction-${numbers.transaction(id)}`;
+
   function redactContext({ transactionId, traceId, spanId }: Context): Context {
     return {
-      transactionId: transactionId === null ? null : `transaction-${numbers.transaction(transactionId)}`,
+      transactionId: transactionId === null ? null : redactTransactionId(transactionId),
       // Tools check the form of trace ids and span ids, so the pseudonyms have this form too.
       traceId: traceId === null ? null : formatHex(numbers.trace(traceId), 32),
       spanId: spanId === null ? null : formatHex(numbers.span(spanId), 16),
@@ -80,7 +83,11 @@ export function createRedaction(source: RecordingDictionary): Redaction {
     file: files.getEntry,
     context: (id) => contexts.getEntry(id) ?? NO_CONTEXT,
   });
-  return { dictionary, redact: ({ block }) => ({ block: remapBlock(block, ids), dictionary }) };
+  return {
+    dictionary,
+    redact: ({ block }) => ({ block: remapBlock(block, ids), dictionary }),
+    redactTransactionId,
+  };
 }
 
 const NO_CONTEXT: Context = { transactionId: null, traceId: null, spanId: null };

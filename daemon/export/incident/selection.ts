@@ -33,6 +33,8 @@ export interface ExportSelection {
   readonly filter: EventFilter;
   /** The window `[fromNs, toNs)`; an undefined bound means no limit. */
   readonly window: TimeRange;
+  /** The exported transaction; undefined if a time is exported. */
+  readonly transactionId?: string | undefined;
 }
 
 export function buildSelection(source: Source, options: SelectionOptions, nowNs: bigint): ExportSelection {
@@ -40,11 +42,11 @@ export function buildSelection(source: Source, options: SelectionOptions, nowNs:
   const narrowed = { ...(services && { services }), ...(eventTypes && { eventTypes }) };
   if (transactionId === undefined) {
     const window = resolveWindow(options, nowNs);
-    return { filter: { ...window, ...narrowed }, window };
+    return { filter: { ...window, ...narrowed }, window, transactionId };
   }
   const window = findTransactionWindow(source, transactionId, options.contextNs);
   const chosen = options.contextNs > 0n ? window : { transactionId };
-  return { filter: { ...chosen, ...narrowed }, window };
+  return { filter: { ...chosen, ...narrowed }, window, transactionId };
 }
 
 function resolveWindow({ from, to }: SelectionOptions, nowNs: bigint): TimeRange {

@@ -6,6 +6,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openReader } from '../../../../agent/recording/read/reader.ts';
 import { buildGitHubAction, buildGitHubWorkflow } from '../../../../daemon/run/job/github.ts';
 import { buildGitLabJob } from '../../../../daemon/run/job/gitlab.ts';
 import type { Job } from '../../../../daemon/run/job/job.ts';
@@ -83,6 +84,27 @@ describe('kreplay ci init', () => {
     expect(Object.keys(job)).toEqual(['script', 'artifacts']);
     expect(job.script[1]).toContain('--map auto --require replayed');
     expect(job.script[1]).toContain('-- make check');
+  });
+
+  test.each([
+    ['as it was', []],
+    ['with pseudonyms', ['--redact']],
+  ])('takes the transaction that was exported from a bundle with its context, %s', (_, more) => {
+    const others = Array.from({ length: 25 }, (_, i) => writesTo('/other', [1], { transaction: `other-${i}` }));
+    const recording = bundleOf([...writesTo('/srv/shop/orders', [20, 30, 5]), ...others.flat()]);
+    const bundle = join(repository, 'i.kreplay');
+    const exported = ['export', '--recording', recording, '--transaction', 'order-1', '--context', '1h'];
+    execFileSync(process.execPath, [ENTRY, ...exported, '--output', bundle, ...more]);
+    const { code, stdout, stderr } = init('i.kreplay');
+    expect([code, stderr]).toEqual([0, '']);
+    const [, id] = /incident-(\S+)\.yml/.exec(stdout)!;
+    const reader = openReader(bundle);
+    try {
+      expect(reader.listTransactions({ limit: 100 })).toHaveLength(26);
+      expect(reader.readTransaction(id!)).toMatchObject({ eventCount: 3 });
+    } finally {
+      reader.close();
+    }
   });
 
   test('replaces an existing file only with --force, and nothing that is not a file', () => {
