@@ -1,4 +1,5 @@
 /** `kreplay doctor`: reports whether this host can be recorded, what it lacks, and how owners are determined here. */
+import { existsSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { describeLimits, LAYERS, type LayerState } from '../capture/layers.ts';
 import { AGENT_SECTION, addRingSizeOption } from '../command.ts';
@@ -79,7 +80,8 @@ const MARKS: Record<CheckState, string> = { ok: 'ok', warning: 'warn', failed: '
 type CheckRow = readonly [mark: string, name: string, text: string];
 
 /** `width` is the terminal's width; if it is missing, lines are not wrapped. */
-function formatDiagnosis({ ok, checks, layers }: Diagnosis, width = Number.POSITIVE_INFINITY): string {
+function formatDiagnosis(diagnosis: Diagnosis, width = Number.POSITIVE_INFINITY): string {
+  const { checks, layers } = diagnosis;
   const rows: CheckRow[] = [...checks.map(formatCheckRow), ...layers.map(formatLayerRow)];
   const marks = Math.max(...rows.map(([mark]) => mark.length));
   const names = Math.max(...rows.map(([, name]) => name.length));
@@ -88,8 +90,22 @@ function formatDiagnosis({ ok, checks, layers }: Diagnosis, width = Number.POSIT
     const indent = ' '.repeat(marks + names + 4);
     return [`${mark.padEnd(marks)}  ${name.padEnd(names)}  ${first}`, ...rest.map((line) => indent + line)];
   });
-  const verdict = ok ? 'This host can be recorded: kreplay up' : 'This host cannot be recorded as it is.';
-  return `${[...lines, verdict].join('\n')}\n`;
+  return `${[...lines, describeVerdict(diagnosis)].join('\n')}\n`;
+}
+
+function describeVerdict({ ok, recording }: Diagnosis): string {
+  if (!ok) return 'This host cannot be recorded as it is.';
+  if (recording) return 'This host can be recorded, and an agent records it.';
+  return `This host can be recorded: ${isServiceInstalled() ? 'systemctl start kreplay-agent' : 'kreplay up'}`;
+}
+
+/** The unit of the Debian package. */
+const AGENT_UNIT = '/usr/lib/systemd/system/kreplay-agent.service';
+/** Exists while systemd is the service manager: see sd_booted(3). */
+const SYSTEMD_FOLDER = '/run/systemd/system';
+
+function isServiceInstalled(): boolean {
+  return existsSync(AGENT_UNIT) && existsSync(SYSTEMD_FOLDER);
 }
 
 function formatCheckRow({ state, name, text, advice }: Check): CheckRow {

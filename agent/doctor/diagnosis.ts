@@ -27,6 +27,8 @@ import { type Sample, type Trial, tryCapture } from './trial.ts';
 export interface Diagnosis {
   /** Whether this host can be recorded. */
   ok: boolean;
+  /** Whether an agent records this host into the data folder at present. */
+  recording: boolean;
   checks: Check[];
   cgroups: CgroupSource;
   layers: LayerState[];
@@ -69,7 +71,13 @@ export async function diagnose(options: DiagnosisOptions): Promise<Diagnosis> {
     ...(ship ? await diagnoseShipping(ship, { dataFolder, retention, bytesPerDay }) : []),
   ];
   const layers = existsSync(BTF) && !addonProblem ? listLayerStates([], cgroups.hierarchy) : [];
-  return { ok: checks.every(({ state }) => state !== 'failed'), checks, cgroups, layers };
+  return {
+    ok: checks.every(({ state }) => state !== 'failed'),
+    recording: agent !== undefined,
+    checks,
+    cgroups,
+    layers,
+  };
 }
 
 type TrialOutcome = Trial | AgentError;

@@ -47,6 +47,26 @@ test('this host can be recorded, as text and as JSON', () => {
   expect(layers.map(({ name }) => name)).toEqual(Object.keys(LAYERS));
 });
 
+/** A mount namespace in which systemd runs, and in which the unit of the Debian package is installed or is not. */
+function withSystemd(isInstalled: boolean): string[] {
+  const script = `
+    mount -t tmpfs tmpfs /run
+    mkdir -p /run/systemd/system
+    mount -t tmpfs tmpfs /usr/lib/systemd/system
+    ${isInstalled ? 'touch /usr/lib/systemd/system/kreplay-agent.service' : ''}
+    exec "$@"`;
+  return ['unshare', '--mount', 'sh', '-ec', script, 'sh'];
+}
+
+test('a host with the service is told to start it, and any other to start `kreplay up`', () => {
+  const findVerdict = (front: readonly string[]) => doctor(front, '--data', folder.path).stdout.split('\n').at(-2);
+  expect([withSystemd(true), withSystemd(false), []].map(findVerdict)).toEqual([
+    'This host can be recorded: systemctl start kreplay-agent',
+    'This host can be recorded: kreplay up',
+    'This host can be recorded: kreplay up',
+  ]);
+});
+
 test('it checks the configuration of the agent, and flags take precedence', () => {
   const file = join(folder.path, 'kreplay.toml');
   const configured = join(folder.path, 'configured');
@@ -93,7 +113,9 @@ test('a host that ships is checked for that too, and its trouble does not keep i
 test('beside an agent it reports that agent instead of a sample, and the layers that the agent reported at its start', async () => {
   const agent = start(['agent', '--data', folder.path, '--http-services', 'x', '--ring-size', '32']);
   await agent.says('recording to');
+  expect(doctor([], '--data', folder.path).stdout).toMatch(/\nThis host can be recorded, and an agent records it\.\n$/);
   const beside = diagnosis();
+  expect([plain.recording, beside.recording]).toEqual([false, true]);
   const said = /attribution by (.*)/.exec(agent.output())![1]!;
   for (const { name, on } of beside.layers) {
     expect(said.includes(`${name} off`)).toBe(!on);
