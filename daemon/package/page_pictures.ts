@@ -68,7 +68,7 @@ async function openPage(browser: Browser, url: string, options: BrowserContextOp
  * Waits until the page has read and drawn everything. The additional delay lets pictures adapt to the size of their
  * frame.
  */
-async function isSettled(page: Page): Promise<void> {
+async function waitUntilDrawn(page: Page): Promise<void> {
   await page.waitForSelector('main[aria-busy=false]');
   await sleep(DRAWN_MS);
 }
@@ -81,11 +81,11 @@ export async function takePagePictures(folder: string): Promise<void> {
     try {
       const overview = await openPage(browser, url, { viewport: DESKTOP });
       await overview.waitForSelector(OPEN);
-      await isSettled(overview);
+      await waitUntilDrawn(overview);
       await save(overview, 'overview');
       const paper = await openPage(browser, url, { viewport: PAPER });
       await paper.waitForSelector(OPEN);
-      await isSettled(paper);
+      await waitUntilDrawn(paper);
       await paper.emulateMedia({ media: 'print' });
       await save(paper, 'paper');
 
@@ -96,11 +96,11 @@ export async function takePagePictures(folder: string): Promise<void> {
       await dark.waitForSelector(PICTURE);
       for (let step = 0; step < STEPS; step++) await dark.keyboard.press('Period');
       await dark.waitForSelector(`text=event ${STEPS} of`);
-      await isSettled(dark);
+      await waitUntilDrawn(dark);
       await save(dark, 'transaction');
       const phone = await openPage(browser, address, { viewport: PHONE });
       await phone.waitForSelector(PICTURE);
-      await isSettled(phone);
+      await waitUntilDrawn(phone);
       await save(phone, 'phone');
     } finally {
       await browser.close();
