@@ -12,7 +12,7 @@ import { createChoiceSchema, createTextSchema, integer } from './config/values.t
 import { addFilterOptions, type FilterFlags, parseFilterFlags } from './filter/options.ts';
 import { addLogOptions, createLog, type LogFlags } from './output/log.ts';
 import { createEndingSignal } from './process/ending.ts';
-import { AgentError, HOST_UNFIT_EXIT_CODE } from './process/errors.ts';
+import { ConfigError, HOST_UNFIT_EXIT_CODE } from './process/errors.ts';
 import { createServiceManager } from './process/service_manager.ts';
 import { findUsers } from './process/users.ts';
 import { addRetentionOptions, type RetentionFlags } from './retention_options.ts';
@@ -156,25 +156,25 @@ function describeLayer(layer: LayerState): string {
 /* Reads `--service-rules`, a file of rules that name services. */
 
 /**
- * Reads a list such as `[{"service": "shop", "executable": "^java$", "arguments": "shop\\.jar"}]`. Throws AgentError.
+ * Reads a list such as `[{"service": "shop", "executable": "^java$", "arguments": "shop\\.jar"}]`. Throws a ConfigError.
  */
 export function readServiceRules(path: string): ServiceRule[] {
   let rules: unknown;
   try {
     rules = JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new AgentError(`the service rules ${path} cannot be read: ${(error as Error).message}`);
+    throw new ConfigError(`the service rules ${path} cannot be read: ${(error as Error).message}`);
   }
-  if (!Array.isArray(rules)) throw new AgentError(`${path} holds no list of rules`);
+  if (!Array.isArray(rules)) throw new ConfigError(`${path} holds no list of rules`);
   return rules.map((rule: unknown, i) => {
-    const createRuleError = (text: string) => new AgentError(`${path}, rule ${i + 1}: ${text}`);
+    const createRuleError = (text: string) => new ConfigError(`${path}, rule ${i + 1}: ${text}`);
     if (typeof rule !== 'object' || rule === null)
       throw createRuleError('give an object such as {"service": "shop", "executable": "^java$"}');
     return parseRule(rule as Record<string, unknown>, createRuleError);
   });
 }
 
-function parseRule(rule: Record<string, unknown>, wrong: (text: string) => AgentError): ServiceRule {
+function parseRule(rule: Record<string, unknown>, wrong: (text: string) => ConfigError): ServiceRule {
   const { service, ...patterns } = rule;
   if (typeof service !== 'string' || cleanName(service) === '') throw wrong('its service is missing');
   const parsed: ServiceRule = { service: cleanName(service) };
@@ -187,7 +187,7 @@ function parseRule(rule: Record<string, unknown>, wrong: (text: string) => Agent
   return parsed;
 }
 
-function parseRegExp(pattern: unknown, wrong: (text: string) => AgentError): RegExp {
+function parseRegExp(pattern: unknown, wrong: (text: string) => ConfigError): RegExp {
   if (typeof pattern !== 'string') throw wrong('is not a text');
   try {
     return new RegExp(pattern);

@@ -1,7 +1,7 @@
 /** `kreplay config`: checks a configuration and prints the resulting settings. */
 import { Command, Option } from 'commander';
+import { ConfigError } from '../process/errors.ts';
 import { addConfigOption, type ReadConfiguration, readConfiguration, type Sections } from './configuration.ts';
-import { ConfigError } from './errors.ts';
 import { addHelpEnd, EXIT_CODES } from './help.ts';
 import type { Origin, Resolved } from './resolve.ts';
 import { listDeclared, type RawValue, type SectionName } from './setting.ts';
@@ -10,7 +10,7 @@ import { showPlace } from './toml_file.ts';
 export interface SectionCommand {
   /** Adds the command's options. */
   declare: (command: Command) => Command;
-  /** Runs the checks that need all settings. Throws AgentError or returns the problem. */
+  /** Runs the checks that need all settings. Throws a ConfigError or returns the problem. */
   check: (flags: Record<string, unknown>) => string | undefined;
 }
 
@@ -73,20 +73,18 @@ function checkEach(commands: SectionCommands, { sections }: ReadConfiguration): 
   const problems = [...sections].flatMap(([name, settings]) => {
     const flags = Object.fromEntries(settings.map(({ declared, value }) => [declared.setting.attributeName(), value]));
     const wrong = findSectionProblem(commands[name], flags);
-    return wrong === undefined ? [] : [`[${name}] ${wrong}`];
+    return (wrong?.split('\n') ?? []).map((line) => `[${name}] ${line}`);
   });
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
 }
 
-/**
- * Returns the problem of a section. An AgentError is a problem, too: a file named in the configuration may be invalid.
- */
+/** Returns the problem of a section. A ConfigError is a problem, too: a file that a setting names may be invalid. */
 function findSectionProblem({ check }: SectionCommand, flags: Record<string, unknown>): string | undefined {
   try {
     return check(flags);
   } catch (error) {
-    if ((error as Error).name !== 'AgentError') throw error;
-    return (error as Error).message;
+    if (!(error instanceof ConfigError)) throw error;
+    return error.message;
   }
 }
 

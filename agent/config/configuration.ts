@@ -1,7 +1,7 @@
 /** Reads the configuration of a command at its start, and again at SIGHUP. */
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
-import { ConfigError } from './errors.ts';
+import { ConfigError } from '../process/errors.ts';
 import { CONFIG_DEFAULT, readConfigFiles } from './files.ts';
 import { findNearest } from './nearest.ts';
 import { type Resolved, resolve, type Sources } from './resolve.ts';

@@ -1,7 +1,7 @@
 /** Finds and reads the configuration files. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigError } from './errors.ts';
+import { ConfigError } from '../process/errors.ts';
 
 export const CONFIG_DEFAULT = '/etc/kreplay/kreplay.toml';
 

@@ -69,7 +69,7 @@ export function addFilterOptions(command: Command): Command {
   );
 }
 
-/** Returns the filter of the flags and the filter file. Throws an AgentError if a flag or the file is invalid. */
+/** Returns the filter of the flags and the filter file. Throws a ConfigError if a flag or the file is invalid. */
 export function parseFilterFlags(flags: FilterFlags): FilterSettings {
   const texts: { [Key in keyof FilterTexts]: FilterTexts[Key] | undefined } = {
     only_labelled: flags.onlyLabelled,

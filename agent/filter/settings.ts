@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
 import { parseDuration } from '../../daemon/base/duration.ts';
-import { AgentError } from '../process/errors.ts';
+import { ConfigError } from '../process/errors.ts';
 
 /**
  * Names of a filter's lists. If a list's `only` has items, only events that match one of them are recorded. `except`
@@ -43,7 +43,7 @@ export interface FilterTexts {
 
 const LIST_KEYS: ReadonlySet<string> = new Set(['event_types', ...LISTS, ...LISTS.map((name) => `except_${name}`)]);
 
-/** Parses the filter's texts. For an invalid text, throws an AgentError that says what to write instead. */
+/** Parses the filter's texts. For an invalid text, throws a ConfigError that says what to write instead. */
 export function filterSettings(texts: FilterTexts): FilterSettings {
   const known = EVENTS.map(({ name }) => name);
   for (const name of texts.event_types ?? []) {
@@ -69,17 +69,18 @@ function buildList(texts: FilterTexts, name: ListName): List {
   return { only: new Set(texts[name]), except: new Set(texts[`except_${name}`]) };
 }
 
-function createFilterError(key: string, value: string, expected: string): AgentError {
-  return new AgentError(`the filter's ${key} cannot be ${JSON.stringify(value)}: give ${expected}`);
+function createFilterError(key: string, value: string, expected: string): ConfigError {
+  return new ConfigError(`the filter's ${key} cannot be ${JSON.stringify(value)}: give ${expected}`);
 }
 
-/** Reads a JSON object with the keys of `FilterTexts`, which override the flags. Throws AgentError. */
+/** Reads a JSON object with the keys of `FilterTexts`, which override the flags. Throws a ConfigError. */
 export function readFilterFile(path: string): FilterTexts {
   const read = readJson(path);
-  if (typeof read !== 'object' || read === null || Array.isArray(read)) throw new AgentError(`${path} holds no object`);
+  if (typeof read !== 'object' || read === null || Array.isArray(read))
+    throw new ConfigError(`${path} holds no object`);
   for (const [key, value] of Object.entries(read)) {
     const expected = findUnmetExpectation(key, value);
-    if (expected) throw new AgentError(`${path}: ${key} is ${JSON.stringify(value)}: give ${expected}`);
+    if (expected) throw new ConfigError(`${path}: ${key} is ${JSON.stringify(value)}: give ${expected}`);
   }
   const { pids, except_pids, ...rest } = read as FilterTexts;
   return {
@@ -93,7 +94,7 @@ function readJson(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new AgentError(`the filter file ${path} cannot be read: ${(error as Error).message}`);
+    throw new ConfigError(`the filter file ${path} cannot be read: ${(error as Error).message}`);
   }
 }
 

@@ -4,7 +4,6 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { type Connection, connect } from '../clickhouse/connection/connection.ts';
-import { readPassword } from '../clickhouse/connection/password.ts';
 import type { ConnectionSettings } from '../clickhouse/connection/settings.ts';
 import {
   ACCOUNT_PREFIX_DEFAULT,
@@ -25,6 +24,7 @@ import { addHelpEnd } from '../config/help.ts';
 import { createOptionParser, createTextSchema, DURATION } from '../config/values.ts';
 import { formatBytes, formatCount } from '../output/amounts.ts';
 import { UserError } from '../process/errors.ts';
+import { readPassword } from '../process/secret_file.ts';
 import { printJsonLine } from './json_line.ts';
 import {
   addClusterOption,

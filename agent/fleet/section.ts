@@ -2,11 +2,10 @@
 import { Command } from 'commander';
 import { parseReplicaUrl } from '../clickhouse/connection/settings.ts';
 import { addConfigOption, attachConfiguration } from '../config/configuration.ts';
-import { ConfigError } from '../config/errors.ts';
 import { addServerSettings } from '../config/server_settings.ts';
 import { listDeclared, Setting } from '../config/setting.ts';
 import { createTextSchema, DURATION } from '../config/values.ts';
-import { UserError } from '../process/errors.ts';
+import { ConfigError } from '../process/errors.ts';
 
 const AGE_NS_MIN = 3_600_000_000_000n;
 const AGE = DURATION.refine((ns) => ns >= AGE_NS_MIN, 'must be at least 1h');
@@ -50,12 +49,6 @@ export function addFleetConfiguration(command: Command, withSettings: (command: 
 export function checkServerUrls(url: readonly string[] | undefined): string[] {
   if (!url || url.length === 0)
     throw new ConfigError('there is no server: pass --url, or set `url` in the section [fleet] of kreplay.toml');
-  for (const one of url) {
-    try {
-      parseReplicaUrl(one);
-    } catch (error) {
-      throw error instanceof UserError ? new ConfigError(error.message) : error;
-    }
-  }
+  for (const one of url) parseReplicaUrl(one);
   return [...url];
 }

@@ -7,6 +7,22 @@ export class UserError extends Error {
   readonly exitCode: number = 1;
 }
 
+/**
+ * Exit code of wrong usage and of a wrong configuration. A restart would end the same way, so the service manager must
+ * not restart a service that exits with this code (RestartPreventExitStatus= in daemon/package/debian).
+ */
+export const WRONG_CONFIGURATION_EXIT_CODE = 2;
+
+/**
+ * An error in the configuration, or in a file that the configuration names: nothing works until somebody changes it.
+ * Each line of the message names the place, the problem and the remedy. What may change by itself, such as a port that
+ * is taken, is another error.
+ */
+export class ConfigError extends UserError {
+  override readonly name = 'ConfigError';
+  override readonly exitCode = WRONG_CONFIGURATION_EXIT_CODE;
+}
+
 /** An error that the operator can fix. It is reported in one line, with the remedy and without a stack. */
 export class AgentError extends UserError {
   override readonly name = 'AgentError';
@@ -14,7 +30,7 @@ export class AgentError extends UserError {
 
 /**
  * Exit code if this host cannot be recorded; automake uses this code for a test that cannot run. A restart would end
- * the same way, so the service manager must not restart the agent (daemon/package/debian/kreplay-agent.service).
+ * the same way, so the service manager must not restart the agent either.
  */
 export const HOST_UNFIT_EXIT_CODE = 77;
 

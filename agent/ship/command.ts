@@ -15,7 +15,7 @@ import { openReportSocket, type ReportSocket } from '../metrics/socket.ts';
 import { formatCount } from '../output/amounts.ts';
 import { addLogOptions, createLog, type LogFlags } from '../output/log.ts';
 import { createEndingSignal } from '../process/ending.ts';
-import { AgentError } from '../process/errors.ts';
+import { ConfigError } from '../process/errors.ts';
 import { isLoopback } from '../process/loopback.ts';
 import { createServiceManager } from '../process/service_manager.ts';
 import { RECORDING_FILE } from '../recording_path.ts';
@@ -142,7 +142,7 @@ export function buildShipServer(flags: ShipServerFlags): { server: ConnectionSet
 
 async function run(flags: ShipFlags): Promise<void> {
   const to = buildShipServer(flags);
-  if (!to) throw new AgentError('no server is set: give --url, or url in the section [ship] of the configuration');
+  if (!to) throw new ConfigError('no server is set: give --url, or url in the section [ship] of the configuration');
   const log = createLog('kreplay-ship', flags, process.stderr);
   const manager = createServiceManager();
   const progress = createShipProgress();

@@ -5,7 +5,7 @@ import { isLoopback } from '../../agent/process/loopback.ts';
 
 export type ListenAddress = { host: string; port: number } | { path: string };
 
-/** The error of a daemon that cannot listen as configured. Its message is the single line that the user sees. */
+/** The error of a daemon that cannot listen at present: another process has the address, or the host lacks it. */
 export class ListenError extends UserError {
   override readonly name = 'ListenError';
 }

@@ -11,10 +11,10 @@ import {
   type Configuration,
   DATA_DEFAULT,
 } from '../../agent/config/configuration.ts';
-import { ConfigError } from '../../agent/config/errors.ts';
 import { addHelpEnd, EXIT_CODES } from '../../agent/config/help.ts';
 import { listDeclared } from '../../agent/config/setting.ts';
 import { createLog, type LogFlags } from '../../agent/output/log.ts';
+import { ConfigError } from '../../agent/process/errors.ts';
 import { createServiceManager, type ServiceManager } from '../../agent/process/service_manager.ts';
 import { createPrivateFolder } from '../../agent/process/surroundings.ts';
 import { nowNs } from '../base/wall_clock.ts';
@@ -26,7 +26,7 @@ import { createScanGate, type ScanGate } from '../http/access/scan_gate.ts';
 import { readTls, type TlsFiles } from '../http/access/tls.ts';
 import { openTokens } from '../http/access/tokens.ts';
 import { createUnsent, type Unsent } from '../http/access/unsent.ts';
-import { type ListenAddress, ListenError } from '../http/listen_address.ts';
+import type { ListenAddress } from '../http/listen_address.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import { createFetchedPlanner } from '../replay/fleet_copies/fetched_planner.ts';
 import { chooseStatePlace, type StateChoice } from '../replay/persistence/state_path.ts';
@@ -312,7 +312,7 @@ function reloadTls(server: TlsServer, files: TlsFiles, log: Logger): void {
     server.setSecureContext(readTls(files));
     log.info({ cert: files.cert }, 'certificates were read again');
   } catch (error) {
-    if (!(error instanceof ListenError)) throw error;
+    if (!(error instanceof ConfigError)) throw error;
     log.error({ reason: error.message }, 'certificates stay as they were');
   }
 }

@@ -2,12 +2,18 @@
 import { Command } from 'commander';
 import { parseBytes } from '../../agent/config/bytes.ts';
 import { DATA_DEFAULT, readConfiguration } from '../../agent/config/configuration.ts';
-import { ConfigError } from '../../agent/config/errors.ts';
 import { addServerSettings } from '../../agent/config/server_settings.ts';
 import { listDeclared, Setting } from '../../agent/config/setting.ts';
 import { createTextSchema, DURATION, POSITIVE_INTEGER } from '../../agent/config/values.ts';
 import { addLogOptions } from '../../agent/output/log.ts';
-import { type AccessFlags, addAccessOptions, findOptionConflict } from '../http/access/options.ts';
+import { ConfigError } from '../../agent/process/errors.ts';
+import {
+  type AccessFlags,
+  addAccessOptions,
+  describeProtection,
+  findMissingProtection,
+  findOptionConflict,
+} from '../http/access/options.ts';
 import { type ListenAddress, parseListen } from '../http/listen_address.ts';
 import { DEFAULT_LIMITS } from '../replay/session/sessions.ts';
 import type { FleetSettings } from '../store/fleet/open_fleet.ts';
@@ -153,5 +159,8 @@ function findInvalidFlags(flags: DaemonFlags): string | undefined {
 /** The daemon's section for `kreplay config`. */
 export const DAEMON_SECTION = {
   declare: addDaemonCommandOptions,
-  check: (flags: Record<string, unknown>) => findInvalidFlags(flags as unknown as DaemonFlags),
+  check(given: Record<string, unknown>): string | undefined {
+    const flags = given as unknown as DaemonFlags;
+    return findInvalidFlags(flags) ?? findMissingProtection(flags.listen, describeProtection(flags));
+  },
 };

@@ -7,13 +7,14 @@ import { createServer as createTlsServer } from 'node:https';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type SecureContextOptions, TLSSocket } from 'node:tls';
+import { ConfigError, type UserError } from '../../agent/process/errors.ts';
 import { noteConnection } from '../base/event_loop.ts';
 import { buildProblemBody, Problem } from '../base/problem.ts';
 import { type CloseReason, limitConnections } from '../http/access/connections.ts';
 import { answerOneAtATime } from '../http/access/one_at_a_time.ts';
-import { describeTokenCreation } from '../http/access/token_file.ts';
+import { findMissingProtection } from '../http/access/options.ts';
 import { createUnsent, type Unsent } from '../http/access/unsent.ts';
-import { isLocalAddress, type ListenAddress, ListenError, showAddress } from '../http/listen_address.ts';
+import { type ListenAddress, ListenError, showAddress } from '../http/listen_address.ts';
 
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 30_000;
@@ -73,7 +74,12 @@ export async function listen(
   } = options;
   const scheme = tls ? 'https' : 'http';
   const where = showAddress(address, scheme);
-  refuseOpenAddress(address, where, options);
+  const problem = findMissingProtection(address, {
+    hasTokens: options.tokens === true,
+    isTls: tls !== undefined,
+    isInsecureAllowed: options.insecureHttp === true,
+  });
+  if (problem !== undefined) throw new ConfigError(problem);
   const oneAtATime = answerOneAtATime(answer, {
     isCheap: ({ url }) => url === '/healthz',
     onFlooded: () => onClosed('flooded'),
@@ -125,23 +131,7 @@ export async function close(server: Server): Promise<void> {
   clearTimeout(timer);
 }
 
-/**
- * Throws if remote access is configured without protection. A client of the daemon can read the activity of this host,
- * so remote access requires tokens, and tokens require encryption.
- */
-function refuseOpenAddress(address: ListenAddress, where: string, { tls, tokens, insecureHttp }: ListenOptions): void {
-  if (isLocalAddress(address)) return;
-  if (!tokens)
-    throw new ListenError(
-      `refusing to listen on ${where} without tokens: use 127.0.0.1, [::1] or unix:/path, or give --tokens FILE: ${describeTokenCreation()}`,
-    );
-  if (!tls && !insecureHttp)
-    throw new ListenError(
-      `refusing to listen on ${where}: tokens would go over the network for all to read; give --tls-cert and --tls-key, or --insecure-http if something else hides them`,
-    );
-}
-
-function listenError(address: ListenAddress, where: string, error: NodeJS.ErrnoException): ListenError {
+function listenError(address: ListenAddress, where: string, error: NodeJS.ErrnoException): UserError {
   switch (error.code) {
     case 'EADDRINUSE': {
       const what = 'path' in address ? 'the socket' : `port ${address.port}`;
@@ -151,7 +141,7 @@ function listenError(address: ListenAddress, where: string, error: NodeJS.ErrnoE
       );
     }
     case 'EACCES':
-      return new ListenError(`no permission to listen on ${where}: choose another with --listen`);
+      return new ConfigError(`no permission to listen on ${where}: choose another with --listen`);
     default:
       return new ListenError(`cannot listen on ${where}: ${error.message}`);
   }

@@ -4,15 +4,16 @@ import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { parseBytes } from '../../agent/config/bytes.ts';
 import { addConfigOption, attachConfiguration, DATA_DEFAULT } from '../../agent/config/configuration.ts';
-import { ConfigError } from '../../agent/config/errors.ts';
 import { addHelpEnd, EXIT_CODES } from '../../agent/config/help.ts';
 import { listDeclared, Setting } from '../../agent/config/setting.ts';
 import { createTextSchema, DURATION, POSITIVE_INTEGER } from '../../agent/config/values.ts';
 import { addLogOptions, createLog, type LogFlags } from '../../agent/output/log.ts';
 import { createEndingSignal } from '../../agent/process/ending.ts';
+import { ConfigError } from '../../agent/process/errors.ts';
 import { createServiceManager } from '../../agent/process/service_manager.ts';
 import { BEFORE_NS_MAX } from '../contract/pin_request.ts';
 import { createBearerCheck } from '../http/access/bearer.ts';
+import { describeProtection, findMissingProtection } from '../http/access/options.ts';
 import { readTls } from '../http/access/tls.ts';
 import { openTokens } from '../http/access/tokens.ts';
 import { type ListenAddress, parseListen } from '../http/listen_address.ts';
@@ -148,10 +149,23 @@ function findProblem({ tlsCert, tlsKey, listen: address, tokens }: Partial<Watch
   return undefined;
 }
 
+/** Returns why the watcher must not listen on its address; undefined if it may, or has no address. */
+function findListenProblem(flags: Partial<WatchFlags>): string | undefined {
+  return flags.listen && findMissingProtection(flags.listen, describeProtection(flags));
+}
+
 /** Throws a ConfigError for wrong rules, or a webhook whose files cannot be used. */
 function openRules(path: string | undefined): { rules: WatchRules['rules']; hook: OpenWebhook | undefined } {
   const { rules, webhook } = readRules(path);
   return { rules, hook: webhook && openWebhook(webhook) };
+}
+
+/** Checks what `openRules` needs. Only the service has its credentials, so their secret is checked when it starts. */
+function checkRules(path: string | undefined): void {
+  const { webhook } = readRules(path);
+  if (!webhook) return;
+  const { secretFile, ...others } = webhook;
+  openWebhook(secretFile?.includes('/') ? webhook : others);
 }
 
 /** Used by `kreplay config`. */
@@ -159,8 +173,8 @@ export const WATCH_SECTION = {
   declare: addWatchOptions,
   check(flags: Record<string, unknown>): string | undefined {
     const given = flags as Partial<WatchFlags>;
-    const problem = findProblem(given);
-    if (problem === undefined) openRules(given.rules);
+    const problem = findProblem(given) ?? findListenProblem(given);
+    if (problem === undefined) checkRules(given.rules);
     return problem;
   },
 };
@@ -203,6 +217,8 @@ export function createWatchCommand(): Command {
 async function run(flags: WatchFlags, command: Command): Promise<void> {
   const problem = findProblem(flags);
   if (problem) command.error(`error: ${problem}`);
+  const listenProblem = findListenProblem(flags);
+  if (listenProblem !== undefined) throw new ConfigError(listenProblem);
   const { rules, hook } = openRules(flags.rules);
   if (rules.length === 0 && flags.listen === undefined)
     throw new ConfigError(

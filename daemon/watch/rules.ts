@@ -3,7 +3,6 @@
  * called.
  */
 import { readFileSync } from 'node:fs';
-import { ConfigError } from '../../agent/config/errors.ts';
 import { findNearest } from '../../agent/config/nearest.ts';
 import {
   type ConfigProblem,
@@ -12,6 +11,7 @@ import {
   type TomlEntry,
   type TomlValue,
 } from '../../agent/config/toml_file.ts';
+import { ConfigError } from '../../agent/process/errors.ts';
 import { parseDuration } from '../base/duration.ts';
 import { parseErrorName } from '../store/blocks/errno.ts';
 

@@ -3,14 +3,16 @@
  * and the body. A time limit ends each attempt, even if the receiver never answers.
  */
 import { createHmac } from 'node:crypto';
-import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
-import { ConfigError } from '../../agent/config/errors.ts';
+import { ConfigError } from '../../agent/process/errors.ts';
+import { readSecretFile } from '../../agent/process/secret_file.ts';
 import type { Webhook } from './rules.ts';
 
 const SECRET_BYTES_MIN = 16;
 const SECRET_BYTES_MAX = 4096;
+const FILE_BYTES_MAX = 1024 * 1024;
 
 export interface OpenWebhook {
   /** The URL's origin, for logs. The URL's path is not logged, because it may contain a secret. */
@@ -24,7 +26,7 @@ export interface OpenWebhook {
 /** Reads the secret file and the CA file of a webhook. Throws a ConfigError if a file is not usable. */
 export function openWebhook({ url, secretFile, caFile, timeoutMs }: Webhook): OpenWebhook {
   const secret = secretFile === undefined ? undefined : readSecret(secretFile);
-  const ca = caFile === undefined ? undefined : readNamedFile(caFile, 'certificate');
+  const ca = caFile === undefined ? undefined : readCertificates(caFile);
   const isTls = url.protocol === 'https:';
   return {
     origin: url.origin,
@@ -88,27 +90,29 @@ export function parseSecret(text: string): Buffer | undefined {
 }
 
 function readSecret(path: string): Buffer {
-  const secret = parseSecret(readNamedFile(path, 'secret', true).toString('utf8').trim());
+  // The owner may be any user: root checks the configuration, and the file belongs to the service's user.
+  const kind = { what: 'a secret', bytesMax: FILE_BYTES_MAX, isOwner: () => true };
+  const text = runWithFileErrors('secret', () => readSecretFile(path, kind))
+    .toString('utf8')
+    .trim();
+  const secret = parseSecret(text);
   if (secret) return secret;
   throw new ConfigError(
-    `the webhook's secret ${path} must have from ${SECRET_BYTES_MIN} to ${SECRET_BYTES_MAX} bytes: \`openssl rand -hex 32 > ${path}\` makes one`,
+    `the webhook's secret ${path} must have from ${SECRET_BYTES_MIN} to ${SECRET_BYTES_MAX} bytes: \`head -c 32 /dev/urandom | base64 > ${path}\` makes one`,
   );
 }
 
-function readNamedFile(path: string, what: string, isPrivate = false): Buffer {
+function readCertificates(path: string): Buffer {
+  return runWithFileErrors('certificate', () => {
+    if (statSync(path).size > FILE_BYTES_MAX) throw new Error(`${path} is too large`);
+    return readFileSync(path);
+  });
+}
+
+function runWithFileErrors<Result>(what: string, read: () => Result): Result {
   try {
-    const descriptor = openSync(path, 'r');
-    try {
-      const { mode, size } = fstatSync(descriptor);
-      if (isPrivate && (mode & 0o077) !== 0)
-        throw new ConfigError(`the webhook's ${what} ${path} is open to other users: \`chmod 600 ${path}\` closes it`);
-      if (size > 1024 * 1024) throw new ConfigError(`the webhook's ${what} ${path} is too large`);
-      return readFileSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    return read();
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
     throw new ConfigError(`the webhook's ${what} cannot be read: ${(error as Error).message}`);
   }
 }

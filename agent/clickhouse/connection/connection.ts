@@ -2,6 +2,7 @@
 import type { Transform } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
+import { readPassword } from '../../process/secret_file.ts';
 import { decodeBlocks, type NativeBlock } from '../native/decode.ts';
 import { NativeError } from '../native/errors.ts';
 import { identifier, columns as namesOf, type Sql, sql } from '../statements/sql.ts';
@@ -14,7 +15,6 @@ import {
   readChunks,
   type ServerAnswer,
 } from './exchange.ts';
-import { readPassword } from './password.ts';
 import { isOfOneReplica, ServerError } from './server_error.ts';
 import { type ConnectionSettings, parseReplicaUrl, type Replica } from './settings.ts';
 
@@ -97,7 +97,7 @@ const WHOLE_MEMORY_BYTES = 2 * 1024 * 1024;
  */
 export const QUESTION_MS = 10_000;
 
-/** Connects to the servers. Reads the password and the certificates once; throws a UserError if they are unusable. */
+/** Connects to the servers. Reads the password and the certificates once; throws a ConfigError if they are unusable. */
 export function connect(settings: ConnectionSettings): Connection {
   const { database, user, passwordFile } = settings;
   // The account is sent in headers, because servers and proxies log query strings.
@@ -287,7 +287,7 @@ interface Replicas {
   passOver(replica: Replica, error: unknown): error is ServerError;
 }
 
-/** Parses the replicas' URLs. Throws a UserError for a URL that is invalid or not allowed. */
+/** Parses the replicas' URLs. Throws a ConfigError for a URL that is invalid or not allowed. */
 function createReplicas(urls: readonly string[]): Replicas {
   const replicas = urls.map(parseReplicaUrl);
   if (replicas.length === 0) throw new Error('there is no URL');

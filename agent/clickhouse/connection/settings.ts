@@ -2,9 +2,9 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { UserError } from '../../process/errors.ts';
+import { ConfigError } from '../../process/errors.ts';
 import { isLoopback } from '../../process/loopback.ts';
-import { readKey } from './password.ts';
+import { readKey } from '../../process/secret_file.ts';
 
 export interface ConnectionSettings {
   /** URLs of the replicas of one shard, such as `https://db1.example:8443`. */
@@ -26,19 +26,19 @@ export interface Replica {
 
 const PORTS = { http: 8123, https: 8443 } as const;
 
-/** Parses a URL of a replica. Throws a UserError if the URL is invalid or not allowed. */
+/** Parses a URL of a replica. Throws a ConfigError if the URL is invalid or not allowed. */
 export function parseReplicaUrl(text: string): Replica {
   const url = URL.parse(text);
   const scheme = url?.protocol.slice(0, -1);
   if (!url || (scheme !== 'http' && scheme !== 'https'))
-    throw new UserError(`${redactUrl(text)} is not a URL of a ClickHouse server: give https://HOST:PORT`);
+    throw new ConfigError(`${redactUrl(text)} is not a URL of a ClickHouse server: give https://HOST:PORT`);
   if (url.username || url.password)
-    throw new UserError('a URL of a ClickHouse server must not contain user or password: use settings of their own');
+    throw new ConfigError('a URL of a ClickHouse server must not contain user or password: use settings of their own');
   if (url.pathname !== '/' || url.search || url.hash)
-    throw new UserError(`${redactUrl(text)} has more than scheme, host and port: give https://HOST:PORT`);
+    throw new ConfigError(`${redactUrl(text)} has more than scheme, host and port: give https://HOST:PORT`);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (scheme === 'http' && !isLoopback(host))
-    throw new UserError(`${redactUrl(text)} would send events and password unencrypted: give https://HOST:PORT`);
+    throw new ConfigError(`${redactUrl(text)} would send events and password unencrypted: give https://HOST:PORT`);
   const port = Number(/:(\d+)$/.exec(text.replace(/\/$/, ''))?.[1] ?? PORTS[scheme]);
   return { origin: `${scheme}://${url.hostname}:${port}`, host, port, isTls: scheme === 'https' };
 }
@@ -49,13 +49,13 @@ function redactUrl(text: string): string {
 }
 
 /**
- * Reads the certificates and the key once; returns undefined if none are configured. Throws a UserError if the files
+ * Reads the certificates and the key once; returns undefined if none are configured. Throws a ConfigError if the files
  * are unusable.
  */
 export function createTlsContext(tls: NonNullable<ConnectionSettings['tls']>): SecureContext | undefined {
   const { ca, cert, key } = tls;
   if ((cert === undefined) !== (key === undefined))
-    throw new UserError('a client certificate needs its key, and a key its certificate');
+    throw new ConfigError('a client certificate needs its key, and a key its certificate');
   if (ca === undefined && cert === undefined) return undefined;
   const files = {
     ...(ca !== undefined && { ca: readCertificates(ca) }),
@@ -66,7 +66,7 @@ export function createTlsContext(tls: NonNullable<ConnectionSettings['tls']>): S
     return createSecureContext(files);
   } catch (error) {
     // The certificates have been parsed, so only their combination with a key can fail.
-    throw new UserError(`cannot use ${cert ?? ca} with the key ${key}: ${getErrorReason(error)}`);
+    throw new ConfigError(`cannot use ${cert ?? ca} with the key ${key}: ${getErrorReason(error)}`);
   }
 }
 
@@ -75,13 +75,13 @@ function readCertificates(path: string): Buffer {
   try {
     pem = readFileSync(path);
   } catch (error) {
-    throw new UserError(`cannot read ${path}: ${(error as NodeJS.ErrnoException).code}`);
+    throw new ConfigError(`cannot read ${path}: ${(error as NodeJS.ErrnoException).code}`);
   }
   try {
     // The certificate is parsed here, because a TLS context ignores malformed certificates.
     new X509Certificate(pem);
   } catch (error) {
-    throw new UserError(`${path} is no certificate in PEM: ${getErrorReason(error)}`);
+    throw new ConfigError(`${path} is no certificate in PEM: ${getErrorReason(error)}`);
   }
   return pem;
 }

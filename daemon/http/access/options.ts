@@ -3,10 +3,11 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { Setting } from '../../../agent/config/setting.ts';
 import { DURATION, POSITIVE_INTEGER } from '../../../agent/config/values.ts';
-import type { ListenAddress } from '../listen_address.ts';
+import { isLocalAddress, type ListenAddress, showAddress } from '../listen_address.ts';
 import { isOrigin } from './cors.ts';
 import { isProxyAddress } from './proxies.ts';
 import { QUERY_TIMEOUT_MS_DEFAULT, SCANS_MAX_DEFAULT } from './scan_gate.ts';
+import { describeTokenCreation } from './token_file.ts';
 
 export interface AccessFlags {
   tokens?: string;
@@ -93,4 +94,35 @@ export function findOptionConflict(flags: AccessFlags & { listen: ListenAddress 
   if (tlsClientCa !== undefined && tlsCert === undefined) return '--tls-client-ca needs --tls-cert and --tls-key';
   if (tlsCert !== undefined && 'path' in listen) return '--tls-cert is for HOST:PORT, not for a unix socket';
   return undefined;
+}
+
+/** What protects the address from clients on other machines. */
+export interface AddressProtection {
+  /** Whether clients must present a token. */
+  hasTokens: boolean;
+  isTls: boolean;
+  /** Permits tokens over plain HTTP from other machines. */
+  isInsecureAllowed: boolean;
+}
+
+/** Returns the protection that the options configure. */
+export function describeProtection(flags: Partial<AccessFlags>): AddressProtection {
+  const { tokens, tlsCert, insecureHttp } = flags;
+  return { hasTokens: tokens !== undefined, isTls: tlsCert !== undefined, isInsecureAllowed: insecureHttp === true };
+}
+
+/**
+ * Returns why nothing may listen on the address; undefined if it may. A client of the daemon can read the activity of
+ * this host, so remote access requires tokens, and tokens require encryption.
+ */
+export function findMissingProtection(
+  address: ListenAddress,
+  { hasTokens, isTls, isInsecureAllowed }: AddressProtection,
+): string | undefined {
+  if (isLocalAddress(address)) return undefined;
+  const where = showAddress(address, isTls ? 'https' : 'http');
+  if (!hasTokens)
+    return `refusing to listen on ${where} without tokens: use 127.0.0.1, [::1] or unix:/path, or give --tokens FILE: ${describeTokenCreation()}`;
+  if (isTls || isInsecureAllowed) return undefined;
+  return `refusing to listen on ${where}: tokens would go over the network for all to read; give --tls-cert and --tls-key, or --insecure-http if something else hides them`;
 }

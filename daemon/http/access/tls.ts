@@ -1,7 +1,8 @@
 /** Reads certificates when the daemon starts, and again on demand. */
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import { ListenError } from '../listen_address.ts';
+import { ConfigError } from '../../../agent/process/errors.ts';
+import { findSecretFile } from '../../../agent/process/secret_file.ts';
 
 export interface TlsFiles {
   cert: string;
@@ -11,7 +12,7 @@ export interface TlsFiles {
 }
 
 /**
- * Reads and checks the files. Throws a ListenError that names the unreadable file, or all files if they do not work
+ * Reads and checks the files. Throws a ConfigError that names the unreadable file, or all files if they do not work
  * together. Error messages never quote a file's content.
  */
 export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
@@ -25,7 +26,7 @@ export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions
     createSecureContext(options);
   } catch (error) {
     const files = [cert, key, clientCa].filter((file) => file !== undefined).join(', ');
-    throw new ListenError(`cannot use ${files} for TLS: ${(error as NodeJS.ErrnoException).code}`);
+    throw new ConfigError(`cannot use ${files} for TLS: ${(error as NodeJS.ErrnoException).code}`);
   }
   return options;
 }
@@ -37,10 +38,10 @@ export function readTls({ cert, key, clientCa }: TlsFiles): SecureContextOptions
 function readPem(option: string, path: string): Buffer {
   let pem: Buffer;
   try {
-    pem = readFileSync(path);
+    pem = readFileSync(findSecretFile(path).path);
   } catch (error) {
-    throw new ListenError(`cannot read ${option} ${path}: ${(error as NodeJS.ErrnoException).code}`);
+    throw new ConfigError(`cannot read ${option} ${path}: ${(error as NodeJS.ErrnoException).code}`);
   }
-  if (!pem.includes('-----BEGIN ')) throw new ListenError(`${option} ${path} is not PEM`);
+  if (!pem.includes('-----BEGIN ')) throw new ConfigError(`${option} ${path} is not PEM`);
   return pem;
 }

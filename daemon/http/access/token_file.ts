@@ -2,12 +2,9 @@
 
 import {
   closeSync,
-  constants,
   fchownSync,
-  fstatSync,
   fsyncSync,
   openSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -15,7 +12,8 @@ import {
   writeSync,
 } from 'node:fs';
 import { z } from 'zod';
-import { UserError } from '../../../agent/process/errors.ts';
+import { ConfigError, UserError } from '../../../agent/process/errors.ts';
+import { findSecretFile, isOwnOrRoots, readSecretFile } from '../../../agent/process/secret_file.ts';
 import { SCOPES } from '../../contract/words.ts';
 
 /** An unusable token file. The message is the single line that the user sees. */
@@ -56,36 +54,14 @@ export function viewTokenFile(path: string): StoredToken[] {
   return readTokens(path, (uid) => process.geteuid!() === 0 || isOwnOrRoots(uid));
 }
 
-function isOwnOrRoots(uid: number): boolean {
-  return uid === 0 || uid === process.geteuid!();
-}
-
-function readTokens(path: string, isOwner: (uid: number) => boolean): StoredToken[] {
-  let fd: number;
+function readTokens(given: string, isOwner: (uid: number) => boolean): StoredToken[] {
+  const { path } = findSecretFile(given);
   try {
-    // O_NONBLOCK is set because opening a pipe would otherwise wait for its other end.
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const kind = { what: 'a list of tokens', bytesMax: BYTES_MAX, creation: describeTokenCreation(path), isOwner };
+    return parseTokens(path, readSecretFile(path, kind).toString());
   } catch (error) {
-    throw toTokenFileError(path, error);
+    throw error instanceof ConfigError ? new TokenFileError(error.message) : error;
   }
-  try {
-    checkFile(path, fd, isOwner);
-    return parseTokens(path, readFileSync(fd, 'utf8'));
-  } catch (error) {
-    throw toTokenFileError(path, error);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** Checks the opened file, so that no other file can take its name in between. */
-function checkFile(path: string, fd: number, isOwner: (uid: number) => boolean): void {
-  const { mode, uid, size } = fstatSync(fd);
-  if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new TokenFileError(`${path} is not a file`);
-  if ((mode & 0o077) !== 0) throw new TokenFileError(`${path} is open to other users: \`chmod 600 ${path}\` closes it`);
-  // Root could read another user's file, but then that user would control access.
-  if (!isOwner(uid)) throw new TokenFileError(`${path} belongs to another user`);
-  if (size > BYTES_MAX) throw new TokenFileError(`${path} is too large for a list of tokens`);
 }
 
 function parseTokens(path: string, text: string): StoredToken[] {

@@ -2,6 +2,8 @@
 
 import { statSync } from 'node:fs';
 import type { Logger } from 'pino';
+import { ConfigError } from '../../../agent/process/errors.ts';
+import { findSecretFile } from '../../../agent/process/secret_file.ts';
 import type { Scope } from '../../contract/words.ts';
 import { findHash, hashSecret, isSecret } from './token.ts';
 import { readTokenFile, type StoredToken, TokenFileError } from './token_file.ts';
@@ -31,12 +33,13 @@ interface Options {
 }
 
 /**
- * Opens the token file. Throws a TokenFileError if the file is unusable. If it becomes unusable later, the error is
+ * Opens the token file. Throws a ConfigError if the file is unusable. If it becomes unusable later, the error is
  * logged, and the tokens stay as they are.
  */
-export function openTokens({ path, nowMs, log }: Options): Tokens {
+export function openTokens({ path: given, nowMs, log }: Options): Tokens {
+  const { path } = findSecretFile(given);
   let seen = readFileState(path);
-  let tokens = readTokenFile(path).map(toToken);
+  let tokens = readAtStart(path).map(toToken);
   if (tokens.length === 0) log.warn({ tokens: path }, 'there are no tokens: every client is refused');
 
   function read(state: string): void {
@@ -74,6 +77,14 @@ export function openTokens({ path, nowMs, log }: Options): Tokens {
       read(readFileState(path));
     },
   };
+}
+
+function readAtStart(path: string): StoredToken[] {
+  try {
+    return readTokenFile(path);
+  } catch (error) {
+    throw error instanceof TokenFileError ? new ConfigError(error.message) : error;
+  }
 }
 
 function toToken({ name, sha256, scopes, expires_at }: StoredToken): Token {

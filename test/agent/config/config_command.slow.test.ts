@@ -44,6 +44,26 @@ test('validate checks the named files and the consistency of the settings', () =
   expect(stderr).toContain('[daemon] --tls-cert and --tls-key go together');
 });
 
+test('validate refuses an address that other machines reach without tokens', () => {
+  const open = '[daemon]\nlisten = "0.0.0.0:7467"\n[watch]\nlisten = "0.0.0.0:7468"\n';
+  const { status, stderr } = config(open, ['validate']);
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/\[daemon\] refusing to listen on http:.*:7467 without tokens/);
+  expect(stderr).toMatch(/\[watch\] refusing to listen on http:.*:7468 without tokens/);
+});
+
+test('validate leaves a secret that only the service has to its start', () => {
+  const rules = join(folder, 'watch.toml');
+  const text = `[watch]\nrules = ${JSON.stringify(rules)}\n`;
+  const checkSecret = (secretFile: string) => {
+    writeFileSync(rules, `[webhook]\nurl = "https://hooks.example"\nsecret-file = "${secretFile}"\n`);
+    const { status, stderr } = config(text, ['validate']);
+    return [status, stderr];
+  };
+  expect(checkSecret('webhook.secret')).toEqual([0, '']);
+  expect(checkSecret(join(folder, 'none'))).toEqual([2, expect.stringContaining(`there is no ${folder}/none`)]);
+});
+
 test('a named file must exist', () => {
   const { status, stderr } = kreplay(['agent', '--config', join(folder, 'none.toml')]);
   expect(status).toBe(2);

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { HOST_UNFIT_EXIT_CODE, WRONG_CONFIGURATION_EXIT_CODE } from '../../../agent/process/errors.ts';
 import { unitFacts } from './unit_facts.ts';
 
 const EXPOSURE_MAX = 2.5;
@@ -42,10 +43,10 @@ describe.each([
 });
 
 test.each([
-  ['kreplay-agent.service', '2 77'],
-  ['kreplay-daemon.service', '2'],
-  ['kreplay-ship.service', '2'],
-  ['kreplay-watch.service', '2'],
+  ['kreplay-agent.service', `${WRONG_CONFIGURATION_EXIT_CODE} ${HOST_UNFIT_EXIT_CODE}`],
+  ['kreplay-daemon.service', String(WRONG_CONFIGURATION_EXIT_CODE)],
+  ['kreplay-ship.service', String(WRONG_CONFIGURATION_EXIT_CODE)],
+  ['kreplay-watch.service', String(WRONG_CONFIGURATION_EXIT_CODE)],
 ])('%s is restarted when it hangs or fails, not when it ends with %s', (unit, lasting) => {
   const { Type, WatchdogSec, Restart, RestartPreventExitStatus } = unitFacts(unit);
   expect([Type, Restart, RestartPreventExitStatus]).toEqual(['notify', 'on-failure', lasting]);

@@ -106,7 +106,7 @@ test.each(['0.0.0.0:7467', '[::]:7467', '10.1.2.3:7467', 'example.org:7467'])(
   '%s is refused without tokens',
   async (listen) => {
     const { code, stdout, stderr } = await hosted('daemon', '--listen', listen);
-    expect([code, stdout]).toEqual([1, '']);
+    expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(/^kreplay: refusing to listen on http:.*without tokens.*\n$/);
   },
 );

@@ -1,6 +1,6 @@
 /** Tests the rules file: what it may have, and that every mistake is reported with its place. */
 import fc from 'fast-check';
-import { ConfigError } from '../../../agent/config/errors.ts';
+import { ConfigError } from '../../../agent/process/errors.ts';
 import { parseRules, RULES_MAX } from '../../../daemon/watch/rules.ts';
 import { times } from '../../repeats.ts';
 

@@ -124,7 +124,7 @@ test('a secret is text or whsec_ with base64, is long enough, and no one else ma
   expect(open).toThrow('chmod 600');
   writeFileSync(file, 'short');
   chmodSync(file, 0o600);
-  expect(open).toThrow('openssl rand');
+  expect(open).toThrow('head -c 32 /dev/urandom | base64 > ');
 });
 
 test('attempts come ever later, within five minutes and a half more', () => {

@@ -198,7 +198,7 @@ describe('a daemon with tokens', () => {
     async (listen) => {
       const secret = await created('me', 'events:read');
       const refused = await hosted('daemon', '--listen', listen, '--tokens', path);
-      expect([refused.code, refused.stdout]).toEqual([1, '']);
+      expect([refused.code, refused.stdout]).toEqual([2, '']);
       expect(refused.stderr).toMatch(/^kreplay: refusing to listen on http:.*--tls-cert.*--insecure-http.*\n$/);
       const { url } = await daemon('--listen', listen, '--insecure-http');
       const { port } = new URL(url);
@@ -209,10 +209,10 @@ describe('a daemon with tokens', () => {
 
   test('does not start with --insecure-http alone, or without its file', async () => {
     const bare = await hosted('daemon', '--listen', '0.0.0.0:0', '--insecure-http');
-    expect([bare.code, bare.stderr]).toEqual([1, expect.stringMatching(/without tokens.*kreplay token create.*\n$/)]);
+    expect([bare.code, bare.stderr]).toEqual([2, expect.stringMatching(/without tokens.*kreplay token create.*\n$/)]);
     const missing = await hosted('daemon', '--listen', '127.0.0.1:0', '--tokens', path);
     expect([missing.code, missing.stderr]).toEqual([
-      1,
+      2,
       expect.stringMatching(/^kreplay: there is no .*kreplay token create.*\n$/),
     ]);
   });
