@@ -119,7 +119,7 @@ describe('the events of a labelled command', () => {
     }
     expect(requests.length).toBeGreaterThan(0);
     const others = events.filter(({ operation, comm }) => operation === 'write' && comm !== 'dd');
-    expect(others.filter(({ comm }) => !/^(sync|jbd2\/|kworker\/)/.test(comm))).toEqual([]);
+    expect(others.filter(({ comm }) => !/^(sync|jbd2\/|kworker\/)/.test(`${comm}`))).toEqual([]);
     for (const { attribution } of others) expect(attribution).toMatchObject({ source: 'origin' });
     for (const { bytes } of requests) expect(Number(bytes) % 4096).toBe(0);
     for (const request of requests)
