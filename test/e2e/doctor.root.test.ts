@@ -58,7 +58,7 @@ function withSystemd(isInstalled: boolean): string[] {
   return ['unshare', '--mount', 'sh', '-ec', script, 'sh'];
 }
 
-test('a host with the service is told to start it, and any other to start `kreplay up`', () => {
+test('the advice is to start the service where it is installed, and else kreplay up', () => {
   const findVerdict = (front: readonly string[]) => doctor(front, '--data', folder.path).stdout.split('\n').at(-2);
   expect([withSystemd(true), withSystemd(false), []].map(findVerdict)).toEqual([
     'This host can be recorded: systemctl start kreplay-agent',
