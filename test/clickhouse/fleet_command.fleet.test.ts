@@ -187,7 +187,7 @@ describe('kreplay fleet', () => {
     mkdirSync(open);
     writeFileSync(join(open, 'kr_ship'), 'secret', { mode: 0o644 });
     const { code, stderr } = await fleet('init', '--database', 'other', '--accounts', open);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toMatch(/kr_ship is open to other users/);
     expect(stderr).not.toContain('secret');
   });
