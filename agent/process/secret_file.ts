@@ -30,7 +30,7 @@ export function findSecretFile(path: string, environment: NodeJS.ProcessEnv = pr
 }
 
 interface SecretKind {
-  /** What the file contains, such as `a password`. */
+  /** Names the content in error messages, such as `a password`. */
   what: string;
   bytesMax: number;
   /** How to make a missing file. */

@@ -44,7 +44,7 @@ async function untilRecorded(): Promise<void> {
   expect(isRecorded()).toBe(true);
 }
 
-/** What the daemon logged, without requests that took long on a busy machine. */
+/** Removes the lines about slow requests from a log: a busy machine makes any request slow. */
 const withoutSlowRequests = (log: string) => log.replaceAll(/^{.*"msg":"slow request"}\n/gm, '');
 
 beforeAll(async () => {

@@ -96,7 +96,7 @@ export function findOptionConflict(flags: AccessFlags & { listen: ListenAddress 
   return undefined;
 }
 
-/** What protects the address from clients on other machines. */
+/** The settings that decide whether clients on other machines may connect to the address. */
 export interface AddressProtection {
   /** Whether clients must present a token. */
   hasTokens: boolean;

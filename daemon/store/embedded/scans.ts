@@ -30,7 +30,8 @@ export function createBlockSource(recordings: Recordings): BlockSource {
 
 /**
  * Returns the same values as promises. `yield*` in an asynchronous generator would take three times as many microtasks.
- * Those microtasks cost most where the rows of several recordings alternate, so that each block has a single row.
+ * The microtasks of each block cost the most if every block has a single row. Blocks are that small where the rows of
+ * several recordings alternate.
  */
 export function toAsyncGenerator<Value>(values: Generator<Value, void>): AsyncGenerator<Value, void> {
   return {
