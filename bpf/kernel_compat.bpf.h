@@ -162,7 +162,7 @@ struct signal_struct___group_exit_task {
 
 /*
  * Returns the thread of the task's process that executes a program, which ends all other threads; NULL if no thread
- * does.
+ * does. The pointer is only for comparing and reading: some kernels do not trust a pointer loaded from signal_struct.
  */
 static __always_inline struct task_struct *executor_of(struct task_struct *task)
 {
@@ -170,6 +170,21 @@ static __always_inline struct task_struct *executor_of(struct task_struct *task)
 		return task->signal->group_exec_task;
 	return ((struct signal_struct___group_exit_task *)task->signal)->group_exit_task;
 }
+
+/*
+ * HOLD_TASK() returns a pointer to the same task that every helper takes; NULL if the task has ended. RELEASE_TASK()
+ * gives the pointer back. bpf_task_from_pid() is as old as bpf_rdonly_cast(): 3f0e6f2b41d3 (6.2). Older kernels trust
+ * all pointers that are loaded from a task.
+ */
+#ifdef WITH_RDONLY_CAST
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym;
+extern void bpf_task_release(struct task_struct *task) __ksym;
+#define HOLD_TASK(task) bpf_task_from_pid((task)->pid)
+#define RELEASE_TASK(task) bpf_task_release(task)
+#else
+#define HOLD_TASK(task) (task)
+#define RELEASE_TASK(task) ((void)(task))
+#endif
 
 /*
  * Returns the BLOCK_OPERATION_* of a request. The low eight bits of cmd_flags are an enum req_op,

@@ -107,11 +107,15 @@ static __always_inline void pass_on_to_executor(struct task_struct *task, struct
 
 	if (!executor || executor == task)
 		return;
+	executor = HOLD_TASK(executor);
+	if (!executor)
+		return;
 	to = state_of(executor);
 	if (to && to->context_id == state->context_id) {
 		to->context_flags = state->context_flags;
 		state->context_id = 0;
 	}
+	RELEASE_TASK(executor);
 }
 
 SEC("tp_btf/sched_process_exit")
