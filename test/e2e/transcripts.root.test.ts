@@ -116,6 +116,8 @@ async function recordedWhole(id: string): Promise<void> {
   }
 }
 
+const CLEAR_LINE = '\r\u001b[K';
+
 /** What the command of a page prints on a terminal. */
 function printed({ page, command }: Transcript): string[] {
   if (command.includes(' export ')) rmSync(join(folderOf(page), 'incident.kreplay'), { force: true });
@@ -137,15 +139,19 @@ function printed({ page, command }: Transcript): string[] {
       ...(isConfig ? { KREPLAY_CONFIG: join(folder, 'kreplay.toml') } : {}),
     },
   });
-  return output
-    .replaceAll('\r\n', '\n')
-    .replaceAll(join(folder, 'kreplay.toml'), '/etc/kreplay/kreplay.toml')
-    .replaceAll(disk.folder, '/srv/shop')
-    .replaceAll('order-2', 'order-1')
-    .trimEnd()
-    .split('\n')
-    .filter((line, _, all) => all.length > 1 || line !== '')
-    .flatMap((line) => (hasMissedEnds ? withoutMissedEnds(line) : [line]));
+  return (
+    output
+      .replaceAll('\r\n', '\n')
+      .replaceAll(join(folder, 'kreplay.toml'), '/etc/kreplay/kreplay.toml')
+      .replaceAll(disk.folder, '/srv/shop')
+      .replaceAll('order-2', 'order-1')
+      .trimEnd()
+      .split('\n')
+      // A command that takes longer than a second shows its progress and clears it.
+      .map((line) => line.split(CLEAR_LINE).at(-1)!)
+      .filter((line, _, all) => all.length > 1 || line !== '')
+      .flatMap((line) => (hasMissedEnds ? withoutMissedEnds(line) : [line]))
+  );
 }
 
 /** What a command prints where nothing is missing. */

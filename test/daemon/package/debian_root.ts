@@ -59,15 +59,23 @@ export function newDebianRoot(frozen?: DebianRoot): DebianRoot {
   };
 }
 
-/** Removes what a host has that a fresh Debian does not: a policy that keeps services from starting, and kreplay. */
+/**
+ * Removes what a host has that a fresh Debian does not: a policy that keeps services from starting, kreplay, and files
+ * that people and programs have left.
+ */
 function makeBare(path: string): void {
   rmSync(join(path, 'usr/sbin/policy-rc.d'), { force: true });
+  for (const folder of ['srv', 'etc/kreplay', 'var/lib/kreplay'])
+    rmSync(join(path, folder), { recursive: true, force: true });
+  mkdirSync(join(path, 'srv'));
   const { status } = spawnSync('chroot', [path, 'dpkg', '--status', 'kreplay'], { env: ENVIRONMENT });
   if (status === 0)
     execFileSync('chroot', [path, 'dpkg', '--no-triggers', '--purge', 'kreplay'], {
       env: ENVIRONMENT,
       stdio: 'ignore',
     });
+  // This host's folder may hold millions of files, and removing one in an overlay writes its absence.
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', join(path, 'tmp')]);
 }
 
 export interface BootedDebian extends Root {
