@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Served, serve } from '../daemon/served.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
-import { isMissedEnd } from './missed_ends.ts';
+import { isOthersLoss } from './missed_ends.ts';
 import { ROOT, run, wallClockNs } from './programs.ts';
 import { type Agent, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
@@ -74,10 +74,10 @@ async function ask(path: string, body?: object): Promise<any> {
   );
 }
 
-/** Ends of requests that the kernel has hidden are of any process. */
+/** What programs of other suites lose is left out. */
 async function coverageOf(path: string): Promise<Coverage> {
   const { coverage } = await ask(`${path}${path.includes('?') ? '&' : '?'}coverage=full`);
-  const gaps = coverage.gaps.filter((gap: Gap) => !isMissedEnd(gap));
+  const gaps = coverage.gaps.filter((gap: Gap) => !isOthersLoss(gap));
   return { ...coverage, gaps, complete: gaps.length === 0 };
 }
 
@@ -180,7 +180,7 @@ test('a call is in every answer that it touches while it is in progress, and an 
   expect(ended).toMatchObject({ result: 1000n, syscall: 'write' });
   expect(ended.timestamp_ns + ended.duration_ns).toBeLessThanOrEqual(endedNs);
   expect(endedNs - ended.timestamp_ns - ended.duration_ns).toBeLessThan(1_000_000_000n);
-  expect(coverage.losses.filter((loss: { cause: string }) => !isMissedEnd(loss))).toEqual([]);
+  expect(coverage.losses.filter((loss: { cause: string }) => !isOthersLoss(loss))).toEqual([]);
 }, 60_000);
 
 test('commands say what is in progress, and so does a bundle', async () => {

@@ -1,6 +1,6 @@
 // Events that the recorder could not keep are counted to the last one, and reported with every answer that lacks them.
 import { spawnSync } from 'node:child_process';
-import { isMissedEnd } from './missed_ends.ts';
+import { isOthersLoss } from './missed_ends.ts';
 import { readRecording, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 
 afterAll(removeFolders);
@@ -60,7 +60,7 @@ test('a ring of the default size loses no event, and a killed agent leaves every
   agent.process.kill('SIGKILL');
   await expect(agent.stop()).rejects.toThrow();
   expect(count()).toBe(WRITES);
-  expect(recorded.losses().filter((loss) => !isMissedEnd(loss))).toEqual([]);
+  expect(recorded.losses().filter((loss) => !isOthersLoss(loss))).toEqual([]);
   const next = await startAgent(dataFolder);
   await next.stop();
   expect(count()).toBe(WRITES);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readClocks } from 'libbpf-ts/kernel';
 import { times } from '../repeats.ts';
-import { isMissedEnd } from './missed_ends.ts';
+import { isOthersLoss } from './missed_ends.ts';
 import { ROOT } from './programs.ts';
 import { type Agent, removeFolders, startAgent, temporaryFolder } from './recorded_run.ts';
 import { FILE_SYSTEMS, type SmallDisk } from './small_disk.ts';
@@ -123,13 +123,9 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
   expect(await holds()).toBe(true);
 }
 
-/** Whether it is of ends that the kernel has hidden, or of names of other programs that an agent had no room for. */
-const isOthers = (gap: Coverage['gaps'][number]) =>
-  isMissedEnd(gap) || ['definition_lost', 'marker_flood'].includes(gap.cause);
-
 /** Resolves when nothing is missing of a time, but what a busy host may lose of others. */
 async function untilWhole(pair: Pair, window: Window): Promise<void> {
-  const missing = async () => (await coverageOf(pair, within(window))).gaps.filter((gap) => !isOthers(gap));
+  const missing = async () => (await coverageOf(pair, within(window))).gaps.filter((gap) => !isOthersLoss(gap));
   const deadline = performance.now() + PATIENCE_MS;
   while ((await missing()).length > 0 && performance.now() < deadline) await sleep(50);
   expect(await missing()).toEqual([]);
@@ -139,7 +135,7 @@ async function untilWhole(pair: Pair, window: Window): Promise<void> {
 async function expectWholeSoon(pair: Pair, window: Window): Promise<void> {
   // Other programs of the host may be in a call at that time.
   const { gaps, recorded_until } = await coverageOf(pair, `${within(window)}&pid=${process.pid}`);
-  const causes = gaps.filter((gap) => !isMissedEnd(gap)).map(({ cause }) => cause);
+  const causes = gaps.filter((gap) => !isOthersLoss(gap)).map(({ cause }) => cause);
   expect(causes).toEqual(recorded_until >= window.toNs ? [] : ['not_written_yet']);
   await untilWhole(pair, window);
   expect((await coverageOf(pair, within(window))).recorded_until).toBeGreaterThanOrEqual(window.toNs);
@@ -176,7 +172,7 @@ test.each([
     await pair.agent.stop();
     const { recorded_until, complete, gaps } = await coverageOf(pair, '&from=-1h&to=-0s');
     // Others may lose something between the last look and the end.
-    const { cause, from } = gaps.filter((gap) => !isOthers(gap)).at(-1)!;
+    const { cause, from } = gaps.filter((gap) => !isOthersLoss(gap)).at(-1)!;
     expect([complete, cause, from]).toEqual([false, 'agent_stopped', recorded_until]);
     expect(await stateOf(pair)).toBe('stopped');
   },

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readClocks } from 'libbpf-ts/kernel';
 import { FRAME_HEADER_SIZE, recordOffset } from '../../bpf/schema/decoder.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
-import { isMissedEnd } from './missed_ends.ts';
+import { isOthersLoss } from './missed_ends.ts';
 import { run } from './programs.ts';
 import { readRecording, removeFolders, temporaryFolder } from './recorded_run.ts';
 import { openRecorderParts } from './recorder_parts.ts';
@@ -68,20 +68,20 @@ function recorded(work: (parts: Parts) => number, requestsInFlightMax = IN_FLIGH
 
 const sum = (losses: readonly { lost: number }[]) => losses.reduce((total, { lost }) => total + lost, 0);
 
-/** Any process of the machine may have a request whose end the kernel hides: see `isMissedEnd`. */
+/** Any process of the machine may have a request whose end the kernel hides: see `isOthersLoss`. */
 test('requests beyond the capacity are counted', () => {
   const { requests, events, lost } = recorded(() => write(DEPTH, REQUESTS));
   expect(requests).toBeGreaterThanOrEqual(REQUESTS);
   expect(events).toBeGreaterThan(0);
   expect(events).toBeLessThan(requests);
   expect(sum(lost)).toBeGreaterThanOrEqual(requests - events);
-  expect(new Set(lost.filter((loss) => !isMissedEnd(loss)).map(({ cause }) => cause))).toEqual(new Set(['no_memory']));
+  expect(new Set(lost.filter((loss) => !isOthersLoss(loss)).map(({ cause }) => cause))).toEqual(new Set(['no_memory']));
 });
 
 test('consecutive requests within the capacity are all recorded', () => {
   // The capacity is for all disks of the machine, whose own requests come in bursts.
   const { requests, events, lost } = recorded(() => write(8, REQUESTS), 1024);
-  expect(lost.filter((loss) => !isMissedEnd(loss))).toEqual([]);
+  expect(lost.filter((loss) => !isOthersLoss(loss))).toEqual([]);
   expect(events).toBeLessThanOrEqual(requests);
   expect(events + sum(lost)).toBeGreaterThanOrEqual(requests);
 });

@@ -6,7 +6,7 @@ import { RECORDING_FILE } from '../../agent/recording_path.ts';
 import type { SysSyncEvent } from '../../bpf/schema/api.ts';
 import { SYNC_SYSCALLS } from '../../bpf/schema/sys_sync.ts';
 import { type LoopDevice, loopDevice } from './loop_device.ts';
-import { isMissedEnd } from './missed_ends.ts';
+import { isOthersLoss } from './missed_ends.ts';
 import { bash, bpftraceMap, compileProgram, run, watchedByBpftrace } from './programs.ts';
 import { newRecorder, type Recorded, record, removeFolders } from './recorded_run.ts';
 
@@ -89,7 +89,7 @@ test('each call has its result, and lies within the time that the program measur
   const reader = openReader(join(recorded.dataFolder, RECORDING_FILE));
   const losses = reader.losses();
   reader.close();
-  expect(losses.filter((loss) => !isMissedEnd(loss))).toEqual([]);
+  expect(losses.filter((loss) => !isOthersLoss(loss))).toEqual([]);
 });
 
 test('calls with a descriptor name its file', () => {

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { SysWriteEvent } from '../../bpf/schema/api.ts';
 import { WRITE_SYSCALLS } from '../../bpf/schema/sys_write.ts';
-import { isMissedEnd } from './missed_ends.ts';
+import { isOthersLoss } from './missed_ends.ts';
 import { bash, bpftraceMap, compileProgram, run, wallClockNs, watchedByBpftrace } from './programs.ts';
 import { newRecorder, type Recorded, removeFolders, temporaryFolder } from './recorded_run.ts';
 
@@ -67,7 +67,7 @@ describe('the write family', () => {
       expect(timestamp_ns).toBeGreaterThan(bracket.before);
       expect(timestamp_ns + duration_ns).toBeLessThan(bracket.after);
     }
-    expect(recorded.losses().filter((loss) => !isMissedEnd(loss))).toEqual([]);
+    expect(recorded.losses().filter((loss) => !isOthersLoss(loss))).toEqual([]);
   });
 
   test('unlabelled events have no owner, and their program as the service', () => {
