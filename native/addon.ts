@@ -72,10 +72,12 @@ export interface NativeObject {
   mapDelete(map: number, key: Uint8Array): boolean;
   mapKeys(map: number): Uint8Array;
   ringOpen(map: number): number;
-  ringDrain(map: number, buffer: Uint8Array): number;
-  ringPending(map: number): number;
-  ringTakePeak(map: number): number;
-  ringClose(map: number): void;
+  ringsCreate(map: number, count: number, sizeBytes: number): number;
+  ringDrain(ring: number, buffer: Uint8Array, start: number): number;
+  ringPending(ring: number): number;
+  ringConsumed(ring: number): number;
+  ringTakePeak(ring: number): number;
+  ringClose(ring: number): void;
 }
 
 export interface NativeVariable {

@@ -158,6 +158,19 @@ export class BpfObject {
     );
   }
 
+  /**
+   * Creates the rings of a BPF_MAP_TYPE_ARRAY_OF_MAPS whose inner maps are ring buffers, as entries 0 to `count` - 1,
+   * and maps their memory; must be called once, after load(). Until then, a program finds no ring there.
+   * @param sizeBytes Size of each ring, a power-of-two number of pages
+   * @throws ERR_NOT_FOUND, ERR_NOT_LOADED, ERR_WRONG_TYPE, ERR_RING_OPEN; ERR_OUT_OF_RANGE: the array has no room for
+   * `count` rings; BpfError EINVAL: the size, or the array is not for ring buffers; ENOMEM
+   */
+  rings(name: string, count: number, sizeBytes: number): RingReader[] {
+    const index = this.#mapIndex(name);
+    const first = runWithBpfErrors(() => this.#native.ringsCreate(index, count, sizeBytes));
+    return Array.from({ length: count }, (_, i) => new RingReader(this.#native, first + i, sizeBytes));
+  }
+
   /** Runs a program once with BPF_PROG_TEST_RUN, on this thread, and waits for it. Must be called after load(). */
   testRun(program: string, options: TestRunOptions = {}): TestRunResult {
     const { dataIn, dataOut, ctxIn, repeat = 0 } = options;

@@ -18,7 +18,7 @@ export class RingReader {
   /** Size of the ring in bytes. */
   readonly sizeBytes: number;
 
-  /** @internal Made by BpfObject.ring(). */
+  /** @internal Made by BpfObject.ring() and BpfObject.rings(). */
   constructor(native: NativeObject, index: number, sizeBytes: number) {
     this.#native = native;
     this.#index = index;
@@ -26,18 +26,19 @@ export class RingReader {
   }
 
   /**
-   * Moves committed records from the ring into `buffer`, as frames, oldest first; returns the number of bytes filled.
-   * Leaves the rest for the next call if it reaches
+   * Moves committed records from the ring into `buffer` from offset `start`, as frames, oldest first; returns the
+   * number of bytes filled. So one buffer can take the records of several rings. Leaves the rest for the next call if it reaches
    *  - the end of the records that were in the ring when the call started,
    *  - a record that a program has reserved and not yet submitted or discarded,
    *  - a record whose frame does not fit into the rest of the buffer.
-   * Discarded records are skipped. Bytes after the filled bytes do not change.
+   * Discarded records are skipped. Bytes before `start` and after the filled bytes do not change.
    * @throws ERR_RECORD_TOO_LARGE (RangeError): the next record does not fit the whole buffer; it stays in the ring
+   * @throws ERR_OUT_OF_RANGE (RangeError): `start` is behind the end of the buffer
    * @throws ERR_CLOSED
    */
-  drain(buffer: Uint8Array): number {
+  drain(buffer: Uint8Array, start = 0): number {
     if (this.#closed) throw createClosedError();
-    return this.#native.ringDrain(this.#index, buffer);
+    return this.#native.ringDrain(this.#index, buffer, start);
   }
 
   /**
@@ -47,6 +48,16 @@ export class RingReader {
   pendingBytes(): number {
     if (this.#closed) throw createClosedError();
     return this.#native.ringPending(this.#index);
+  }
+
+  /**
+   * Returns the number of bytes that were ever moved out of the ring, by this reader and earlier ones. The sum of this
+   * number and `pendingBytes()` is the position behind the newest record: once this number has reached it, that record
+   * is drained.
+   */
+  consumedBytes(): number {
+    if (this.#closed) throw createClosedError();
+    return this.#native.ringConsumed(this.#index);
   }
 
   /**

@@ -37,8 +37,10 @@ Napi::Function NativeObject::define(Napi::Env env)
 			       InstanceMethod("mapDelete", &NativeObject::map_delete),
 			       InstanceMethod("mapKeys", &NativeObject::map_keys),
 			       InstanceMethod("ringOpen", &NativeObject::ring_open),
+			       InstanceMethod("ringsCreate", &NativeObject::rings_create),
 			       InstanceMethod("ringDrain", &NativeObject::ring_drain),
 			       InstanceMethod("ringPending", &NativeObject::ring_pending),
+			       InstanceMethod("ringConsumed", &NativeObject::ring_consumed),
 			       InstanceMethod("ringTakePeak", &NativeObject::ring_take_peak),
 			       InstanceMethod("ringClose", &NativeObject::ring_close),
 			   });

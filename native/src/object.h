@@ -76,8 +76,10 @@ class NativeObject : public Napi::ObjectWrap<NativeObject>
 
 	/* rings.cc */
 	Napi::Value ring_open(const Napi::CallbackInfo &info);
+	Napi::Value rings_create(const Napi::CallbackInfo &info);
 	Napi::Value ring_drain(const Napi::CallbackInfo &info);
 	Napi::Value ring_pending(const Napi::CallbackInfo &info);
+	Napi::Value ring_consumed(const Napi::CallbackInfo &info);
 	Napi::Value ring_take_peak(const Napi::CallbackInfo &info);
 	Napi::Value ring_close(const Napi::CallbackInfo &info);
 
@@ -85,7 +87,10 @@ class NativeObject : public Napi::ObjectWrap<NativeObject>
 	ObjectPointer object_;
 	std::vector<bpf_map *> maps_;
 	std::map<const bpf_program *, LinkPointer> links_;
-	/* Readers by map index; nullptr where no reader is open. */
+	/*
+	 * Readers by map index, nullptr where no reader is open; then the readers of the rings that rings_create() has
+	 * created.
+	 */
 	std::vector<std::unique_ptr<RingReader>> rings_;
 	int run_stats_fd_ = -1;
 };

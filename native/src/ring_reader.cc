@@ -86,8 +86,25 @@ std::unique_ptr<RingReader> RingReader::open(int map_fd, int *error)
 	return reader;
 }
 
+std::unique_ptr<RingReader> RingReader::create(const char *name, uint32_t size_bytes, int *error)
+{
+	const int map_fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, name, 0, 0, size_bytes, nullptr);
+	if (map_fd < 0) {
+		*error = errno;
+		return nullptr;
+	}
+	std::unique_ptr<RingReader> reader = open(map_fd, error);
+	if (reader == nullptr)
+		close(map_fd);
+	else
+		reader->map_fd_ = map_fd;
+	return reader;
+}
+
 RingReader::~RingReader()
 {
+	if (map_fd_ >= 0)
+		close(map_fd_);
 	munmap(consumer_position_, page_bytes_);
 	munmap(const_cast<uint64_t *>(producer_position_), page_bytes_ + size_t(size_bytes_));
 }
@@ -147,6 +164,11 @@ uint64_t RingReader::pending_bytes() noexcept
 	const uint64_t pending = __atomic_load_n(producer_position_, __ATOMIC_ACQUIRE) - consumer;
 	peak_bytes_ = std::max(peak_bytes_, pending);
 	return pending;
+}
+
+uint64_t RingReader::consumed_bytes() const noexcept
+{
+	return __atomic_load_n(consumer_position_, __ATOMIC_RELAXED);
 }
 
 uint64_t RingReader::take_peak_bytes() noexcept

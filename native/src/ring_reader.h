@@ -36,6 +36,11 @@ class RingReader
 
 	/* Maps the ring. Returns nullptr and sets *error to an errno value on failure. */
 	static std::unique_ptr<RingReader> open(int map_fd, int *error);
+	/*
+	 * Creates a ring of at least this size and maps it. The reader keeps the ring's descriptor, so that /proc shows
+	 * the ring's memory as the process's. Returns nullptr and sets *error to an errno value on failure.
+	 */
+	static std::unique_ptr<RingReader> create(const char *name, uint32_t size_bytes, int *error);
 	~RingReader();
 	RingReader(const RingReader &) = delete;
 	RingReader &operator=(const RingReader &) = delete;
@@ -44,6 +49,13 @@ class RingReader
 	uint64_t pending_bytes() noexcept;
 	/* The most bytes that drain() or pending_bytes() found pending since the last call. */
 	uint64_t take_peak_bytes() noexcept;
+	/* All bytes that were ever moved out of the ring. */
+	uint64_t consumed_bytes() const noexcept;
+	/* Descriptor of a created ring; -1 if the ring was opened. */
+	int map_fd() const noexcept
+	{
+		return map_fd_;
+	}
 	uint32_t size_bytes() const noexcept
 	{
 		return size_bytes_;
@@ -58,4 +70,5 @@ class RingReader
 	uint32_t size_bytes_ = 0;
 	uint64_t peak_bytes_ = 0;
 	size_t page_bytes_ = 0;
+	int map_fd_ = -1;
 };

@@ -1,0 +1,51 @@
+/* Puts records into one of several rings, or of several arrays, one per test run. */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#define RINGS_MAX 5
+
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, RINGS_MAX);
+	__type(key, __u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
+
+struct array {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, RINGS_MAX);
+	__type(key, __u32);
+	__array(values, struct array);
+} arrays SEC(".maps");
+
+struct request {
+	__u32 ring;
+	__u32 value;
+};
+
+/* Returns 0, 1 if the ring is full, and 2 if there is no ring. */
+SEC("syscall")
+int emit(struct request *request)
+{
+	__u32 index = request->ring;
+	void *ring = bpf_map_lookup_elem(&rings, &index);
+	__u64 value = request->value;
+
+	if (!ring)
+		return 2;
+	return bpf_ringbuf_output(ring, &value, sizeof(value), BPF_RB_NO_WAKEUP) != 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,113 @@
+/** Tests BpfObject.rings(): rings in an array of maps, which a program chooses by number. */
+import fc from 'fast-check';
+import { BpfObject, type RingReader } from 'libbpf-ts';
+import { times } from '../repeats.ts';
+import { compileBpf, thrownBy, u32 } from './compile.ts';
+
+const RINGS_MAX = 5;
+const RING_BYTES = 4096;
+/** A record of 8 bytes with its header. */
+const FRAME_BYTES = 16;
+const NO_ROOM = 1;
+const NO_RING = 2;
+
+let object: BpfObject;
+
+beforeEach(() => {
+  object = BpfObject.open(compileBpf('rings'));
+});
+
+afterEach(() => object.close());
+
+const emit = (ring: number, value: number) => object.testRun('emit', { ctxIn: u32(ring, value) }).returnValue;
+
+/** The values of the frames in the first `filled` bytes. */
+function valuesIn(buffer: Uint8Array, filled: number): number[] {
+  const view = new DataView(buffer.buffer, buffer.byteOffset);
+  return Array.from({ length: filled / FRAME_BYTES }, (_, i) => view.getUint32(i * FRAME_BYTES + 8, true));
+}
+
+function values(ring: RingReader): number[] {
+  const buffer = new Uint8Array(RING_BYTES);
+  return valuesIn(buffer, ring.drain(buffer));
+}
+
+test('each ring has its own records, in order, and its own positions', () => {
+  object.load();
+  const rings = object.rings('rings', 3, RING_BYTES);
+  expect(rings.map(({ sizeBytes }) => sizeBytes)).toEqual([RING_BYTES, RING_BYTES, RING_BYTES]);
+  fc.assert(
+    fc.property(fc.array(fc.nat(2), { maxLength: 60 }), (chosen) => {
+      const expected: number[][] = [[], [], []];
+      const before = rings.map((ring) => ring.consumedBytes());
+      chosen.forEach((ring, value) => {
+        expect(emit(ring, value)).toBe(0);
+        expected[ring]!.push(value);
+      });
+      expect(rings.map((ring) => ring.pendingBytes())).toEqual(expected.map(({ length }) => length * FRAME_BYTES));
+      expect(rings.map(values)).toEqual(expected);
+      expect(rings.map((ring, i) => ring.consumedBytes() - before[i]!)).toEqual(
+        expected.map(({ length }) => length * FRAME_BYTES),
+      );
+    }),
+    { numRuns: times(30) },
+  );
+});
+
+test('several rings are drained into one buffer, as far as it has room', () => {
+  object.load();
+  const rings = object.rings('rings', 2, RING_BYTES);
+  for (const value of [10, 11, 12]) emit(0, value);
+  for (const value of [20, 21, 22]) emit(1, value);
+  const buffer = new Uint8Array(5 * FRAME_BYTES + 3).fill(0xaa);
+  let filled = rings[0]!.drain(buffer);
+  filled += rings[1]!.drain(buffer, filled);
+  expect(valuesIn(buffer, filled)).toEqual([10, 11, 12, 20, 21]);
+  expect(buffer.subarray(filled).every((byte) => byte === 0xaa)).toBe(true);
+  // There is no room for a whole frame, but the buffer as a whole could take the record.
+  expect([rings[1]!.drain(buffer, filled), rings[1]!.drain(buffer, buffer.length)]).toEqual([0, 0]);
+  expect(values(rings[1]!)).toEqual([22]);
+  for (const start of [buffer.length + 1, 2 ** 32 - 1])
+    expect(thrownBy(() => rings[0]!.drain(buffer, start))).toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
+  for (const start of [-1, 0.5, Number.NaN, '0'])
+    expect(thrownBy(() => rings[0]!.drain(buffer, start as number))).toMatchObject({ name: 'TypeError' });
+});
+
+test('a full ring refuses records while the others take them', () => {
+  object.load();
+  const rings = object.rings('rings', 3, RING_BYTES);
+  const results = Array.from({ length: 300 }, (_, value) => emit(1, value));
+  const taken = results.indexOf(NO_ROOM);
+  expect(taken).toBeGreaterThan(200);
+  expect([emit(0, 1), emit(2, 2), emit(1, 3)]).toEqual([0, 0, NO_ROOM]);
+  expect(rings.map((ring) => values(ring).length)).toEqual([1, taken, 1]);
+  expect(emit(1, 4)).toBe(0);
+  expect(rings.map((ring) => ring.takePeakBytes())).toEqual([FRAME_BYTES, taken * FRAME_BYTES, FRAME_BYTES]);
+});
+
+test('a program finds no ring before rings() and behind the last ring', () => {
+  object.load();
+  expect(emit(0, 1)).toBe(NO_RING);
+  object.rings('rings', RINGS_MAX - 1, RING_BYTES);
+  expect([emit(RINGS_MAX - 2, 1), emit(RINGS_MAX - 1, 1), emit(RINGS_MAX, 1)]).toEqual([0, NO_RING, NO_RING]);
+});
+
+test('a wrong use has a code, and leaves no ring behind', () => {
+  const code = (run: () => unknown) => thrownBy(run).code;
+  expect(code(() => object.rings('rings', 1, RING_BYTES))).toBe('ERR_NOT_LOADED');
+  object.load();
+  expect(code(() => object.rings('nothing', 1, RING_BYTES))).toBe('ERR_NOT_FOUND');
+  expect(code(() => object.ring('rings'))).toBe('ERR_WRONG_TYPE');
+  expect(code(() => object.rings('arrays', 1, RING_BYTES))).toBe('EINVAL');
+  for (const count of [0, RINGS_MAX + 1])
+    expect(code(() => object.rings('rings', count, RING_BYTES))).toBe('ERR_OUT_OF_RANGE');
+  for (const bytes of [0, 4095, 3 * 4096]) expect(code(() => object.rings('rings', 2, bytes))).toBe('EINVAL');
+  expect(emit(0, 1)).toBe(NO_RING);
+  const rings = object.rings('rings', 2, RING_BYTES);
+  expect(code(() => object.rings('rings', 2, RING_BYTES))).toBe('ERR_RING_OPEN');
+  rings[0]!.close();
+  expect(code(() => rings[0]!.consumedBytes())).toBe('ERR_CLOSED');
+  expect([emit(1, 7), values(rings[1]!)]).toEqual([0, [7]]);
+  object.close();
+  expect(code(() => rings[1]!.pendingBytes())).toBe('ERR_CLOSED');
+});
