@@ -42,8 +42,12 @@ const LIMIT_TOO_SMALL =
 export interface AgentOptions {
   dataFolder: string;
   node?: string | undefined;
-  /** Size of the event ring, a power of two. Events that do not fit between two drains are lost, and counted. */
-  ringBytes?: number | undefined;
+  /**
+   * Size of all event rings together, a power of two. Events that do not fit between two drains are lost, and counted.
+   */
+  eventBytes?: number | undefined;
+  /** Number of event rings; by default one for each group of CPUs that share a cache. */
+  ringCount?: number | undefined;
   /** Whether any user may name the service of its own events. By default, only root and the agent's user may. */
   trustAllServices?: boolean | undefined;
   /** Rules that name services; they take precedence over names derived from the host. */
@@ -188,7 +192,8 @@ async function recordInto(
     agentPid: process.pid,
     cgroupHierarchy: cgroups.hierarchy,
     without: [...(options.without ?? []), ...(options.httpServices?.length ? [] : (['http'] as const))],
-    eventRingBytes: options.ringBytes,
+    eventBytes: options.eventBytes,
+    ringCount: options.ringCount,
   });
   const progress: DrainProgress = { polledMs: performance.now(), completeNs: clock.nowNs() };
   const node = options.node ?? hostname();
@@ -206,15 +211,15 @@ async function recordInto(
   let totals: AgentTotals;
   let left: LeftBehind | undefined;
   try {
-    // The probes open before the writer, so that capture starts as early as possible. The ring buffers the events until
+    // The probes open before the writer, so that capture starts as early as possible. The rings buffer the events until
     // the writer is open.
     writer = await openRecording(options, { path, node, clock, counts, lossLog, leftBefore, onTrouble });
     const report = () => {
       counts.seeRing(probes.events.takePeakBytes());
       const sinceNs = writer!.unsyncedSinceNs();
       return counts.report({
-        ringBytes: probes.eventRingBytes,
-        pendingBytes: probes.events.pendingBytes(),
+        ringBytes: probes.events.ringBytes,
+        pendingBytes: probes.events.fullestBytes(),
         unsyncedSeconds: sinceNs === undefined ? 0 : Number(process.hrtime.bigint() - sinceNs) / 1e9,
         failure,
       });

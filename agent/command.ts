@@ -4,7 +4,9 @@ import { Command } from 'commander';
 import { runAgent } from './agent.ts';
 import { cleanName } from './attribution/service_name/clean_name.ts';
 import { RULE_PATTERNS, type ServiceRule } from './attribution/service_name/rules.ts';
+import { EVENT_RINGS_MAX } from './capture/event_rings.ts';
 import { describeLimits, LAYERS, type LayerName, type LayerState } from './capture/layers.ts';
+import { EVENT_BYTES_DEFAULT } from './capture/probes.ts';
 import { addConfigOption, attachConfiguration, type Configuration, DATA_DEFAULT } from './config/configuration.ts';
 import { addHelpEnd, EXIT_CODES } from './config/help.ts';
 import { listDeclared, Setting } from './config/setting.ts';
@@ -21,6 +23,7 @@ interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
   data: string;
   node?: string;
   ringSize: number;
+  rings?: number;
   trustServices: boolean;
   without?: LayerName[];
   httpServices?: string[];
@@ -28,8 +31,8 @@ interface AgentFlags extends RetentionFlags, FilterFlags, LogFlags {
   pinsBy?: string[];
 }
 
-const RING_MIB_DEFAULT = 16;
-/** Maximum size of the ring, in MiB. The kernel accepts only powers of two below 4 GiB. */
+const RING_MIB_DEFAULT = EVENT_BYTES_DEFAULT >> 20;
+/** Maximum size of the rings, in MiB. The kernel accepts only powers of two below 4 GiB. */
 const RING_MIB_MAX = 2048;
 
 const RING_MEBIBYTES = integer(
@@ -37,6 +40,13 @@ const RING_MEBIBYTES = integer(
     const size = Number(text);
     return Number.isInteger(Math.log2(size)) && size >= 1 && size <= RING_MIB_MAX ? size : undefined;
   }, `It must be a power of two from 1 to ${RING_MIB_MAX}.`),
+);
+
+const RING_COUNT = integer(
+  createTextSchema((text) => {
+    const count = Number(text);
+    return Number.isInteger(count) && count >= 1 && count <= EVENT_RINGS_MAX ? count : undefined;
+  }, `It must be a number from 1 to ${EVENT_RINGS_MAX}.`),
 );
 
 export function createAgentCommand(): Command {
@@ -80,6 +90,11 @@ export function addAgentOptions(command: Command): Command {
     .addOption(new Setting('--node <name>', 'name of this host (default: its host name)'));
   addRingSizeOption(command)
     .addOption(
+      new Setting('--rings <number>', 'number of event rings (default: one for CPUs that share a cache)').takes(
+        RING_COUNT,
+      ),
+    )
+    .addOption(
       new Setting(
         '--trust-services',
         'accept service names in marker lines of any user, not only of root and of its own',
@@ -108,17 +123,20 @@ export function addAgentOptions(command: Command): Command {
 
 export function addRingSizeOption(command: Command): Command {
   return command.addOption(
-    new Setting('--ring-size <MiB>', 'size of the event ring').takes(RING_MEBIBYTES).default(RING_MIB_DEFAULT),
+    new Setting('--ring-size <MiB>', 'size of all event rings together')
+      .takes(RING_MEBIBYTES)
+      .default(RING_MIB_DEFAULT),
   );
 }
 
 async function record(flags: AgentFlags, configuration: Configuration): Promise<void> {
   const log = createLog('kreplay-agent', flags, process.stderr);
-  const { data, node, ringSize, trustServices, without, httpServices, serviceRules, pinsBy = [] } = flags;
+  const { data, node, ringSize, rings, trustServices, without, httpServices, serviceRules, pinsBy = [] } = flags;
   const totals = await runAgent({
     dataFolder: data,
     node,
-    ringBytes: ringSize * 1024 * 1024,
+    eventBytes: ringSize * 1024 * 1024,
+    ringCount: rings,
     trustAllServices: trustServices,
     without,
     httpServices,

@@ -28,8 +28,6 @@ const ROOM_POLL_MS = 5;
 /** Interval at which the clock and the losses are checked even if no events arrive. */
 const IDLE_DRAIN_AFTER_MS = 1000;
 const DRAIN_AT_BYTES = 512 << 10;
-/** Minimum number of bytes that one drain pass takes out of the rings, if they contain that many. */
-const DRAINED_BYTES_MIN = 960 << 10;
 const FLUSH_AFTER_MS = 100;
 /**
  * Interval at which the loop checks whether the recording's files were removed, replaced or moved. The writer notices
@@ -57,14 +55,14 @@ const UNFINISHED_RECORD_MS = 1000;
 export interface DrainProgress {
   /** Time at which the loop last polled the rings. */
   polledMs: number;
-  /** All events that began before this time have been taken out of the ring, or are known to be in progress. */
+  /** All events that began before this time have been taken out of the rings, or are known to be in progress. */
   completeNs: bigint;
 }
 
-/** Bytes that were in the rings at a snapshot and have not been drained yet. */
+/** The events that were in the rings at a snapshot. */
 interface RingBacklog {
   snapshotNs: bigint;
-  bytes: number;
+  isDrained(): boolean;
 }
 
 export interface DrainParts {
@@ -106,8 +104,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
         pendingBytes <= SNAPSHOT_AT_BYTES_MAX ? nextSnapshotMs : nextSnapshotMs + SNAPSHOT_REST_MS_MAX;
       if (!waiting && nowMs >= snapshotAtMs) waiting = takeSnapshot();
       hasRoom = recorder.drain() !== undefined;
-      if (waiting && hasRoom) waiting.bytes -= DRAINED_BYTES_MIN;
-      const isDrained = waiting !== undefined && waiting.bytes <= 0;
+      const isDrained = waiting?.isDrained() ?? false;
       recorder.settleInProgress(isDrained);
       if (isDrained) {
         progress.completeNs = waiting!.snapshotNs;
@@ -132,7 +129,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   if (isDrained) progress.completeNs = snapshotNs;
 
   /**
-   * Finds the calls and requests in progress and the number of bytes in the rings. Reads the clock first. So every
+   * Finds the calls and requests in progress and marks the events in the rings. Reads the clock first. So every
    * event that began at least `foundNs` before that reading is drained, in the rings or in progress, even if this loop
    * is delayed.
    */
@@ -144,7 +141,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     const { user, system } = process.threadCpuUsage(before);
     const restMs = Math.max((SNAPSHOT_REST_TIMES * (user + system)) / 1000, SNAPSHOT_MS_EACH * found);
     nextSnapshotMs = performance.now() + Math.min(restMs, SNAPSHOT_REST_MS_MAX);
-    return { snapshotNs: nowNs - BigInt(foundNs), bytes: probes.pendingBytes() };
+    return { snapshotNs: nowNs - BigInt(foundNs), isDrained: probes.events.markBacklog() };
   }
 
   /**

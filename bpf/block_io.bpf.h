@@ -193,6 +193,7 @@ static __always_inline void emit(struct request_state *request, struct request *
 	struct filter_settings *settings = filter();
 	struct block_io *event;
 	__u32 zero = 0, size;
+	void *ring;
 
 	if (!request->owner.queuer.is_wanted || !settings)
 		return;
@@ -209,7 +210,8 @@ static __always_inline void emit(struct request_state *request, struct request *
 	event->operation = request->operation;
 	size = describe_request(event, &request->owner, BPF_CORE_READ(rq, q, disk));
 	barrier_var(size);
-	if (size <= sizeof(*event) && bpf_ringbuf_output(&events, event, size, BPF_RB_NO_WAKEUP))
+	ring = event_ring();
+	if (size <= sizeof(*event) && (!ring || bpf_ringbuf_output(ring, event, size, BPF_RB_NO_WAKEUP)))
 		count_loss(EVENT_BLOCK_IO, LOSS_RING_FULL);
 }
 

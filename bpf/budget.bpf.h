@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Limits how much of the definition ring one cgroup and one user may take: if one of them filled the ring, the events
+ * Limits how much of each definition ring one cgroup and one user may take: if one of them filled a ring, the events
  * of all others would lose their owners, services and file names.
  *
  * When the agent does not drain the ring, a refused definition must not cost the traced program more than a definition
@@ -20,12 +20,12 @@
  * Maximum number of bytes of one user within one cgroup before the count restarts. The ring may contain twice as many,
  * because the count may restart before its records are read: see use_of().
  */
-#define PAIR_BYTES_MAX (DEFINITIONS_BYTES / 8)
+#define PAIR_BYTES_MAX(ring_bytes) ((ring_bytes) / 8)
 /*
  * Limit for all users of a cgroup together, and for all cgroups of a user together. A single user within one cgroup
  * never reaches it.
  */
-#define ALL_BYTES_MAX (DEFINITIONS_BYTES / 16 * 5)
+#define ALL_BYTES_MAX(ring_bytes) ((ring_bytes) / 16 * 5)
 /* Minimum room that the ring must have before a definition is begun. */
 #define ROOM_BYTES_MIN 16384
 
@@ -35,9 +35,14 @@ struct definition_use {
 	__u64 bytes;
 };
 
+/* Which ring a definition goes into: `definitions` or `file_definitions`. */
+enum definition_ring { OTHER_DEFINITIONS, FILE_DEFINITIONS };
+
 struct definer {
 	__u64 cgroup_id;
 	__u64 user;
+	/* OTHER_DEFINITIONS or FILE_DEFINITIONS. */
+	__u64 ring;
 };
 
 /* Value of a field of struct definer that represents all cgroups or all users. */
@@ -45,7 +50,7 @@ struct definer {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 8192);
 	__type(key, struct definer);
 	__type(value, struct definition_use);
 } definition_uses SEC(".maps");
@@ -85,6 +90,12 @@ __noinline __u64 current_share(void)
 	return user ? user : (__u64)space & ((1ULL << ADDRESS_BITS) - 1);
 }
 
+static __always_inline __u64 query_definitions(__u32 ring, __u64 flag)
+{
+	return ring == FILE_DEFINITIONS ? bpf_ringbuf_query(&file_definitions, flag)
+					: bpf_ringbuf_query(&definitions, flag);
+}
+
 /*
  * Returns the count of a definer's bytes, or NULL if the definer has reached its limit. The count restarts from 0 once
  * the agent has read everything that was in the ring at the last restart. So the count needs no clock, and a delayed
@@ -95,14 +106,14 @@ static __always_inline struct definition_use *use_of(const struct definer *defin
 	struct definition_use first = {}, *use = bpf_map_lookup_elem(&definition_uses, definer);
 
 	if (!use) {
-		first.since = bpf_ringbuf_query(&definitions, BPF_RB_PROD_POS);
+		first.since = query_definitions(definer->ring, BPF_RB_PROD_POS);
 		bpf_map_update_elem(&definition_uses, definer, &first, BPF_NOEXIST);
 		return bpf_map_lookup_elem(&definition_uses, definer);
 	}
 	if (use->bytes >= bytes_max) {
-		if (bpf_ringbuf_query(&definitions, BPF_RB_CONS_POS) < use->since)
+		if (query_definitions(definer->ring, BPF_RB_CONS_POS) < use->since)
 			return NULL;
-		use->since = bpf_ringbuf_query(&definitions, BPF_RB_PROD_POS);
+		use->since = query_definitions(definer->ring, BPF_RB_PROD_POS);
 		use->bytes = 0;
 	}
 	return use;
@@ -110,25 +121,27 @@ static __always_inline struct definition_use *use_of(const struct definer *defin
 
 /*
  * Charges a record of the current task to its user and its cgroup; returns 0 if the user or the cgroup has used up its
- * share, or if the ring is almost full. With a size of 0, nothing is charged. `share` is the result of current_share().
+ * share of the ring, or if the ring is almost full. With a size of 0, nothing is charged. `ring` is a value of enum
+ * definition_ring, and `share` the result of current_share().
  */
-__noinline int use_definitions(__u64 share, __u32 size)
+__noinline int use_definitions(__u32 ring, __u64 share, __u32 size)
 {
+	__u64 ring_bytes = ring == FILE_DEFINITIONS ? FILE_DEFINITIONS_BYTES : DEFINITIONS_BYTES;
 	bool is_root = share >= CGROUP_SHARE && share < CGROUP_SHARE << 1;
-	struct definer definer = {cgroup_id_of(bpf_get_current_task_btf()), is_root ? 0 : share};
+	struct definer definer = {cgroup_id_of(bpf_get_current_task_btf()), is_root ? 0 : share, ring};
 	struct definition_use *pair, *cgroup, *user = NULL;
 
-	if (bpf_ringbuf_query(&definitions, BPF_RB_AVAIL_DATA) > DEFINITIONS_BYTES - ROOM_BYTES_MIN)
+	if (query_definitions(ring, BPF_RB_AVAIL_DATA) > ring_bytes - ROOM_BYTES_MIN)
 		return 0;
-	pair = use_of(&definer, PAIR_BYTES_MAX);
+	pair = use_of(&definer, PAIR_BYTES_MAX(ring_bytes));
 	definer.user = ALL_OF_THEM;
-	cgroup = use_of(&definer, ALL_BYTES_MAX);
+	cgroup = use_of(&definer, ALL_BYTES_MAX(ring_bytes));
 	if (!pair || !cgroup)
 		return 0;
 	/* The host's root has a separate limit for each cgroup, but no limit as a user. */
 	if (!is_root) {
-		definer = (struct definer){ALL_OF_THEM, share};
-		user = use_of(&definer, ALL_BYTES_MAX);
+		definer = (struct definer){ALL_OF_THEM, share, ring};
+		user = use_of(&definer, ALL_BYTES_MAX(ring_bytes));
 		if (!user)
 			return 0;
 	}

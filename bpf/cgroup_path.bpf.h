@@ -100,7 +100,7 @@ __noinline int define_cgroup(__u64 share, __u64 now_ns)
 	scratch->definition.text_size = size;
 	scratch->definition.cgroup_id = cgroup_id;
 	barrier_var(size);
-	if (size > PATH_SIZE || !use_definitions(share, sizeof(scratch->definition) + size) ||
+	if (size > PATH_SIZE || !use_definitions(OTHER_DEFINITIONS, share, sizeof(scratch->definition) + size) ||
 	    bpf_ringbuf_output(&definitions, &scratch->definition, sizeof(scratch->definition) + size,
 			       BPF_RB_NO_WAKEUP))
 		return 0;

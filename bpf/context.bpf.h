@@ -94,10 +94,12 @@ static __always_inline __u64 label_of_context(__u64 context_id)
 /* Announces to the agent that a context has ended: tasks that inherited it by reference lose it. */
 static __always_inline void end_context(__u64 context_id, __u64 now_ns)
 {
-	struct context_end *end = reserve(definitions, CONTEXT_END, struct context_end);
+	struct context_end *end = bpf_ringbuf_reserve(&definitions, sizeof(*end), 0);
 
-	if (!end)
+	if (!end) {
+		count_loss(CONTEXT_END, LOSS_RING_FULL);
 		return;
+	}
 	end->definition_type = CONTEXT_END;
 	end->reserved = 0;
 	end->text_size = 0;
@@ -149,7 +151,8 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 	/*
 	 * The charge includes the record that later ends the context, because that record is emitted without a check.
 	 */
-	if (!use_definitions(definition->share, sizeof(*definition) + size + sizeof(struct context_end))) {
+	if (!use_definitions(OTHER_DEFINITIONS, definition->share,
+			     sizeof(*definition) + size + sizeof(struct context_end))) {
 		count_loss_of(state_of(task), CONTEXT_DEFINITION, LOSS_MARKER_FLOOD);
 		return CONTEXT_LOST;
 	}

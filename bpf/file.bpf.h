@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Identifies the file that a descriptor refers to: an event contains the file's id, and the path is sent once through
- * the definition ring.
+ * the ring of file definitions.
  */
 #ifndef KREPLAY_FILE_BPF_H
 #define KREPLAY_FILE_BPF_H
@@ -136,7 +136,7 @@ __noinline __u64 define_file(struct file_scratch *scratch, const struct file_key
 	struct path path;
 	__u32 size;
 
-	if (!scratch || !key || !use_definitions(share, 0))
+	if (!scratch || !key || !use_definitions(FILE_DEFINITIONS, share, 0))
 		return 0;
 	file = scratch->walk.file;
 	definition = &scratch->definition;
@@ -160,8 +160,8 @@ __noinline __u64 define_file(struct file_scratch *scratch, const struct file_key
 	if (size > PATH_SIZE + NAME_SIZE_MAX)
 		return 0;
 	definition->text_size = size;
-	if (!use_definitions(share, sizeof(*definition) + size) ||
-	    bpf_ringbuf_output(&definitions, definition, sizeof(*definition) + size, BPF_RB_NO_WAKEUP))
+	if (!use_definitions(FILE_DEFINITIONS, share, sizeof(*definition) + size) ||
+	    bpf_ringbuf_output(&file_definitions, definition, sizeof(*definition) + size, BPF_RB_NO_WAKEUP))
 		return 0;
 	return definition->file_id;
 }

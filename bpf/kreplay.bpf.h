@@ -110,8 +110,9 @@ struct {
 	__type(value, struct task_state);
 } task_states SEC(".maps");
 
+/* The agent adds up the counters of all CPUs. */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct loss_counters);
@@ -124,17 +125,44 @@ struct {
 	__type(value, __u64);
 } next_ids SEC(".maps");
 
-struct {
+#define EVENT_RINGS_MAX 256
+/* Maximum number of CPUs that a kernel can be built for: CONFIG_NR_CPUS. A power of two. */
+#define CPUS_MAX 8192
+
+/* Index of each CPU's ring in `events`. The agent sets this variable before load: agent/capture/event_rings.ts. */
+const volatile __u8 ring_of_cpu[CPUS_MAX] = {};
+
+/* Only describes the rings in `events`; the agent creates them with sizes of its own. */
+struct event_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 16 << 20);
+	__uint(max_entries, 4096);
+};
+
+/*
+ * Rings for events, each for the CPUs that share a last-level cache: producers of one ring wait for each other's
+ * reservations, inside the traced calls.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, EVENT_RINGS_MAX);
+	__type(key, __u32);
+	__array(values, struct event_ring);
 } events SEC(".maps");
 
-#define DEFINITIONS_BYTES (8 << 20)
+#define DEFINITIONS_BYTES (4 << 20)
+#define FILE_DEFINITIONS_BYTES (8 << 20)
 
+/* Definitions of programs, processes, contexts and cgroups. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, DEFINITIONS_BYTES);
 } definitions SEC(".maps");
+
+/* Definitions of files have a ring of their own, so that a flood of files leaves events their owners. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, FILE_DEFINITIONS_BYTES);
+} file_definitions SEC(".maps");
 
 static __always_inline void count_loss(__u32 record_type, __u32 cause)
 {
@@ -145,13 +173,22 @@ static __always_inline void count_loss(__u32 record_type, __u32 cause)
 		__sync_fetch_and_add(&counters->lost[record_type][cause], 1);
 }
 
+/* Returns the event ring of the current CPU. */
+static __always_inline void *event_ring(void)
+{
+	__u32 index = ring_of_cpu[bpf_get_smp_processor_id() & (CPUS_MAX - 1)];
+
+	return bpf_map_lookup_elem(&events, &index);
+}
+
 /*
- * Reserves room for a record; if there is no room, counts the loss and returns NULL. submit() does not wake the agent:
- * a wake-up for each record would cost 12 to 18 us, so the agent drains the ring on a timer instead.
+ * Reserves room for an event; if there is no room, counts the loss and returns NULL. submit() does not wake the agent:
+ * a wake-up for each record would cost 12 to 18 us, so the agent drains the rings on a timer instead.
  */
-#define reserve(ring, record_type, type)                                                                               \
+#define reserve_event(record_type, type)                                                                               \
 	({                                                                                                             \
-		type *record_ = bpf_ringbuf_reserve(&ring, sizeof(type), 0);                                           \
+		void *ring_ = event_ring();                                                                            \
+		type *record_ = ring_ ? bpf_ringbuf_reserve(ring_, sizeof(type), 0) : NULL;                            \
 		if (!record_)                                                                                          \
 			count_loss(record_type, LOSS_RING_FULL);                                                       \
 		record_;                                                                                               \

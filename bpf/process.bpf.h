@@ -25,7 +25,7 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 	struct process_definition *definition;
 	__u64 share = current_share();
 
-	if (!use_definitions(share, sizeof(*definition)))
+	if (!use_definitions(OTHER_DEFINITIONS, share, sizeof(*definition)))
 		return false;
 	define_cgroup(share, now_ns);
 	definition = bpf_ringbuf_reserve(&definitions, sizeof(*definition), 0);

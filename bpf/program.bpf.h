@@ -183,7 +183,7 @@ __noinline int define_program(void)
 		count_loss(PROGRAM_DEFINITION, LOSS_NO_MEMORY);
 		return 0;
 	}
-	if (!use_definitions(share, 0)) {
+	if (!use_definitions(OTHER_DEFINITIONS, share, 0)) {
 		refuse_program(task, leader);
 		return 0;
 	}
@@ -209,7 +209,7 @@ __noinline int define_program(void)
 	size = scratch->size;
 	definition->text_size = size;
 	barrier_var(size);
-	if (size > PROGRAM_TEXT_SIZE || !use_definitions(share, sizeof(*definition) + size) ||
+	if (size > PROGRAM_TEXT_SIZE || !use_definitions(OTHER_DEFINITIONS, share, sizeof(*definition) + size) ||
 	    bpf_ringbuf_output(&definitions, scratch, sizeof(*definition) + size, BPF_RB_NO_WAKEUP)) {
 		count_loss(PROGRAM_DEFINITION, LOSS_RING_FULL);
 		leader->program_id = 0;

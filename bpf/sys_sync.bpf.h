@@ -46,7 +46,7 @@ static __always_inline void end_sync(struct pt_regs *regs, __u32 id, long result
 	duration_ns = end_call(state, result, &start_ns);
 	if (duration_ns == UNKNOWN_U64)
 		return;
-	event = reserve(events, EVENT_SYS_SYNC, struct sys_sync);
+	event = reserve_event(EVENT_SYS_SYNC, struct sys_sync);
 	if (!event)
 		return;
 	fill_call(event, EVENT_SYS_SYNC, task, state, start_ns, duration_ns, result);

@@ -229,7 +229,7 @@ static __always_inline void end_write(struct pt_regs *regs, __u32 id, long resul
 	duration_ns = end_call(state, result, &start_ns);
 	if (duration_ns == UNKNOWN_U64)
 		return;
-	event = reserve(events, EVENT_SYS_WRITE, struct sys_write);
+	event = reserve_event(EVENT_SYS_WRITE, struct sys_write);
 	if (!event)
 		return;
 	fill_call(event, EVENT_SYS_WRITE, task, state, start_ns, duration_ns, result);

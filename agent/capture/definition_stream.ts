@@ -1,4 +1,4 @@
-/** Reads the records of the definition ring and adds them to the tables. */
+/** Reads the records of the definition rings and adds them to the tables. */
 import type { RingReader } from 'libbpf-ts';
 import { FRAME_HEADER_SIZE } from '../../bpf/schema/decoder.ts';
 import {
@@ -35,7 +35,7 @@ const HEAD_SIZE = 8;
 
 export interface DefinitionStream {
   /**
-   * Reads the records that the ring holds at the start of the call. Later records wait for the next call; otherwise, a
+   * Reads the records that the rings hold at the start of the call. Later records wait for the next call; otherwise, a
    * call would never return in a flood of definitions.
    */
   drain(): void;
@@ -52,7 +52,7 @@ interface DefinitionTables {
 }
 
 export function createDefinitionStream(
-  ring: RingReader,
+  rings: readonly RingReader[],
   { contexts, processes, programs, files, cgroups }: DefinitionTables,
 ): DefinitionStream {
   const buffer = new Uint8Array(BUFFER_BYTES);
@@ -96,25 +96,27 @@ export function createDefinitionStream(
     }
   }
 
-  return {
-    drain() {
-      const pendingBytes = ring.pendingBytes();
-      for (let readBytes = 0; readBytes < pendingBytes; ) {
-        const filled = ring.drain(buffer);
-        if (filled === 0) return;
-        readBytes += filled;
-        for (let at = 0; at < filled; ) {
-          const size = view.getUint32(at, true);
-          if (size > filled - at - FRAME_HEADER_SIZE) {
-            // The size is invalid, so the start of the next frame is unknown.
-            badRecords++;
-            break;
-          }
-          apply(at + FRAME_HEADER_SIZE, size);
-          at += FRAME_HEADER_SIZE + ((size + 7) & ~7);
+  function drainRing(ring: RingReader): void {
+    const pendingBytes = ring.pendingBytes();
+    for (let readBytes = 0; readBytes < pendingBytes; ) {
+      const filled = ring.drain(buffer);
+      if (filled === 0) return;
+      readBytes += filled;
+      for (let at = 0; at < filled; ) {
+        const size = view.getUint32(at, true);
+        if (size > filled - at - FRAME_HEADER_SIZE) {
+          // The size is invalid, so the start of the next frame is unknown.
+          badRecords++;
+          break;
         }
+        apply(at + FRAME_HEADER_SIZE, size);
+        at += FRAME_HEADER_SIZE + ((size + 7) & ~7);
       }
-    },
+    }
+  }
+
+  return {
+    drain: () => rings.forEach(drainRing),
     takeBadRecords() {
       const count = badRecords;
       badRecords = 0;

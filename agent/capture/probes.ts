@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
-import { BpfError, type BpfMap, BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
+import { BpfError, type BpfMap, BpfObject, btfTypeExists, possibleCpus, type RingReader } from 'libbpf-ts';
 import { readClocks } from 'libbpf-ts/kernel';
 import { CGROUP_HIERARCHIES, type CgroupHierarchy } from '../attribution/cgroups.ts';
 import type { RequestReading } from '../attribution/http_processes.ts';
@@ -16,14 +16,16 @@ import { AgentError, UnfitHostError } from '../process/errors.ts';
 import { checkAddon } from './addon.ts';
 import { orderToAttach } from './attach_order.ts';
 import { CAPTURE_CAPABILITIES, findMissingCapabilities } from './capabilities.ts';
+import { createEventRings, type EventRings, groupCpus, planRings } from './event_rings.ts';
 import { applyLayers, type LayerName, type LayerState, listLayerStates } from './layers.ts';
 import { findMissingFeatures, findWrongTracepoints } from './requirements.ts';
 
 export const BTF = '/sys/kernel/btf/vmlinux';
 
 export interface Probes {
-  readonly events: RingReader;
+  readonly events: EventRings;
   readonly definitions: RingReader;
+  readonly fileDefinitions: RingReader;
   readonly losses: BpfMap;
   /** Losses counted by process. */
   readonly processLosses: BpfMap;
@@ -36,8 +38,7 @@ export interface Probes {
   readonly watchThreads: WatchThreads | undefined;
   /** Makes the kernel side read a process's HTTP requests; undefined if the `http` layer is off. */
   readonly watchRequests: RequestReading | undefined;
-  readonly eventRingBytes: number;
-  /** Number of bytes that wait in both rings. */
+  /** Number of bytes that wait in all rings. */
   pendingBytes(): number;
   /** A time (CLOCK_BOOTTIME) before the first program was attached: until then, nothing was recorded or lost. */
   readonly attachedFromNs: number;
@@ -69,6 +70,8 @@ export interface FramesInProgress {
 
 const NONE = new Uint8Array();
 
+export const EVENT_BYTES_DEFAULT = 16 << 20;
+
 export interface ProbesOptions {
   /** Process id of the agent itself, which is never recorded. */
   agentPid: number;
@@ -78,8 +81,10 @@ export interface ProbesOptions {
   without?: readonly LayerName[] | undefined;
   /** The filter to start with; without one, everything is recorded. */
   settings?: FilterSettings;
-  /** Size of the event ring in bytes, a power of two. */
-  eventRingBytes?: number | undefined;
+  /** Size of all event rings together in bytes, a power of two; by default EVENT_BYTES_DEFAULT. */
+  eventBytes?: number | undefined;
+  /** Number of event rings; by default one for each group of CPUs that share a cache. */
+  ringCount?: number | undefined;
   /** Capacity of the map of waiting bios, and of the map of issued requests. */
   requestsInFlightMax?: number | undefined;
 }
@@ -117,8 +122,10 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     object.setReadOnly('label_seed', randomBytes(8).readBigUInt64LE());
     const layers = listLayerStates(without, cgroupHierarchy);
     applyLayers(object, layers);
-    const { eventRingBytes, requestsInFlightMax } = sizes;
-    if (eventRingBytes !== undefined) object.setMaxEntries('events', eventRingBytes);
+    const { eventBytes = EVENT_BYTES_DEFAULT, ringCount, requestsInFlightMax } = sizes;
+    const plan = planRings(groupCpus(), eventBytes, ringCount);
+    object.setReadOnly('ring_of_cpu', plan.ringOfCpu);
+    enlargeLruMaps(object);
     for (const map of requestsInFlightMax === undefined ? [] : ['bio_owners', 'request_states']) {
       object.setMaxEntries(map, requestsInFlightMax!);
     }
@@ -134,9 +141,10 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     if (settings) filter.apply(settings);
     const clocks = new BigInt64Array(4);
     readClocks(clocks);
+    const events = createEventRings(object.rings('events', plan.count, plan.ringBytes));
     const attached = attachAll(object);
-    const events = object.ring('events');
     const definitions = object.ring('definitions');
+    const fileDefinitions = object.ring('file_definitions');
     const list = createMapLister(object);
     const requestsKnown = object.map('requests_known');
     const waitingBios = object.map('bio_owners');
@@ -148,8 +156,8 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       layers,
       events,
       definitions,
-      eventRingBytes: eventRingBytes ?? object.map('events').info.maxEntries,
-      pendingBytes: () => events.pendingBytes() + definitions.pendingBytes(),
+      fileDefinitions,
+      pendingBytes: () => events.pendingBytes() + definitions.pendingBytes() + fileDefinitions.pendingBytes(),
       losses: object.map('losses'),
       processLosses: object.map('process_losses'),
       waitingBios,
@@ -234,6 +242,20 @@ function createMapLister(object: BpfObject): (program: string) => Uint8Array {
     }
     throw new AgentError(`the BPF program ${program} has no room for what it lists: report it`);
   };
+}
+
+/** BPF_MAP_TYPE_LRU_HASH: include/uapi/linux/bpf.h. */
+const LRU_HASH = 9;
+/**
+ * Minimum number of entries of an LRU map for each CPU. Each CPU keeps up to 128 free entries for itself, so a smaller
+ * map drops entries while it still has room: LOCAL_FREE_TARGET, kernel/bpf/bpf_lru_list.c.
+ */
+const LRU_ENTRIES_PER_CPU = 512;
+
+function enlargeLruMaps(object: BpfObject): void {
+  const entriesMin = possibleCpus() * LRU_ENTRIES_PER_CPU;
+  for (const { name, type, maxEntries } of object.maps)
+    if (type === LRU_HASH && maxEntries < entriesMin) object.setMaxEntries(name, entriesMin);
 }
 
 const PAGE_BYTES = 4096;

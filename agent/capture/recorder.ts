@@ -1,8 +1,8 @@
 /**
  * One pass of the recorder: ring -> columns -> owners -> recording.
  *
- * The event ring is drained before the definition ring: a BPF program submits a definition before the first event that
- * refers to it, so every reference of the drained events can be resolved.
+ * The event rings are drained before the definition rings: a BPF program submits a definition before the first event
+ * that refers to it, so every reference of the drained events can be resolved.
  */
 import type { BpfMap } from 'libbpf-ts';
 import { createDecoder } from '../../bpf/schema/decoder.ts';
@@ -57,7 +57,8 @@ const BUFFER_ROWS_MAX = Math.floor(BUFFER_BYTES / Math.min(...EVENTS.map(({ size
 export interface Recorder {
   /**
    * Moves the contents of the rings into the recording's open part. Returns the number of bytes taken out of the event
-   * ring; undefined while the writer has no room. Meanwhile, the ring keeps events, and counts events that do not fit.
+   * rings; undefined while the writer has no room. Meanwhile, the rings keep events, and the kernel side counts events
+   * that do not fit.
    */
   drain(): number | undefined;
   /**
@@ -101,7 +102,13 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const { probes, writer, clock } = options;
   const wanted: RecordingFilter = { ...EVERYTHING };
   const { publishers, contexts, processes, programs, files, cgroups, tables } = createTables(options, wanted);
-  const definitions = createDefinitionStream(probes.definitions, { contexts, processes, programs, files, cgroups });
+  const definitions = createDefinitionStream([probes.definitions, probes.fileDefinitions], {
+    contexts,
+    processes,
+    programs,
+    files,
+    cgroups,
+  });
   const decoder = createDecoder();
   const resolver = createResolver(decoder.decoded, tables);
   const kernelLosses = createLossCounters(probes.losses);
@@ -179,7 +186,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   return {
     drain() {
       if (writer.freeRows() < BUFFER_ROWS_MAX) {
-        // Drains the definitions even now: a full definition ring would slow down traced programs, and definitions
+        // Drains the definitions even now: full definition rings would slow down traced programs, and definitions
         // would be lost.
         definitions.drain();
         return undefined;
@@ -377,16 +384,27 @@ interface LossCounters {
 export function createLossCounters(map: BpfMap): LossCounters {
   const key = new Uint8Array(4);
   const counters = new Float64Array(LOSS_TYPES_MAX * LOSS_CAUSES_MAX);
-  const raw = new Uint8Array(counters.length * 8);
+  const raw = new Uint8Array(map.valueBytes);
   const words = new Uint32Array(raw.buffer);
+  const totals = new Float64Array(counters.length);
+
+  /** Adds up the counters of all CPUs. */
+  function readTotals(): void {
+    map.get(key, raw);
+    totals.fill(0);
+    for (let i = 0; i < words.length / 2; i++) {
+      const count = words[2 * i]! + words[2 * i + 1]! * 2 ** 32;
+      if (count > 0) totals[i % totals.length]! += count;
+    }
+  }
 
   return {
     take() {
-      map.get(key, raw);
+      readTotals();
       const losses: KernelLossCount[] = [];
       let contextEndsLost = false;
       for (let i = 0; i < counters.length; i++) {
-        const total = words[2 * i]! + words[2 * i + 1]! * 2 ** 32;
+        const total = totals[i]!;
         if (total === counters[i]) continue;
         const type = Math.trunc(i / LOSS_CAUSES_MAX);
         if (type === contextEnd.id) contextEndsLost = true;

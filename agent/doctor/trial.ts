@@ -12,7 +12,7 @@ export interface Sample {
   seconds: number;
   events: number;
   bytes: number;
-  /** Rate in the busiest window of WINDOW_MS. */
+  /** Rate of the ring with the most bytes, in the busiest window of WINDOW_MS. */
   peakBytesPerSecond: number;
 }
 
@@ -20,6 +20,7 @@ export interface Trial {
   attached: readonly string[];
   /** Memory that the maps take; undefined if the kernel does not report it. */
   maps: MapsTaken | undefined;
+  /** Size of each event ring. */
   ringBytes: number;
   sample: Sample;
 }
@@ -36,36 +37,48 @@ export async function tryCapture(
   cgroupHierarchy: CgroupHierarchy,
   options: { ringBytes: number; sampleMs: number },
 ): Promise<Trial> {
-  const probes = openProbes({ agentPid: process.pid, cgroupHierarchy, eventRingBytes: options.ringBytes });
+  const probes = openProbes({ agentPid: process.pid, cgroupHierarchy, eventBytes: options.ringBytes });
   try {
-    const { attached, events, definitions, eventRingBytes } = probes;
+    const { attached, events, definitions, fileDefinitions } = probes;
     const maps = readOwnMapMemory();
     const buffer = new Uint8Array(BUFFER_BYTES);
-    count(events, buffer);
+    countAll(events.readers, buffer);
     const sample: Sample = { seconds: 0, events: 0, bytes: 0, peakBytesPerSecond: 0 };
     const startMs = performance.now();
     for (let windowMs = startMs; windowMs - startMs < options.sampleMs; ) {
       await sleep(WINDOW_MS);
-      const counted = count(events, buffer);
-      count(definitions, buffer);
+      const counted = countAll(events.readers, buffer);
+      countAll([definitions, fileDefinitions], buffer);
       const nowMs = performance.now();
       sample.events += counted.events;
       sample.bytes += counted.bytes;
-      sample.peakBytesPerSecond = Math.max(sample.peakBytesPerSecond, counted.bytes / ((nowMs - windowMs) / 1000));
+      sample.peakBytesPerSecond = Math.max(sample.peakBytesPerSecond, counted.bytesMax / ((nowMs - windowMs) / 1000));
       sample.seconds = (nowMs - startMs) / 1000;
       windowMs = nowMs;
     }
-    return { attached, maps, ringBytes: eventRingBytes, sample };
+    return { attached, maps, ringBytes: events.ringBytes, sample };
   } finally {
     probes.close();
   }
+}
+
+/** Counts the events in all rings. `bytesMax`: number of bytes in the ring that held the most. */
+function countAll(rings: readonly RingReader[], buffer: Uint8Array): Counted & { bytesMax: number } {
+  const counted = rings.map((ring) => count(ring, buffer));
+  const sum = (key: keyof Counted) => counted.reduce((all, each) => all + each[key], 0);
+  return { events: sum('events'), bytes: sum('bytes'), bytesMax: Math.max(...counted.map(({ bytes }) => bytes)) };
+}
+
+interface Counted {
+  events: number;
+  bytes: number;
 }
 
 /**
  * Counts the events in the ring, including events that arrive meanwhile. Stops at about twice the bytes that the ring
  * held at first, so that the count ends even in a flood of events.
  */
-function count(ring: RingReader, buffer: Uint8Array): { events: number; bytes: number } {
+function count(ring: RingReader, buffer: Uint8Array): Counted {
   const view = new DataView(buffer.buffer);
   const bytesMax = 2 * ring.pendingBytes();
   let [events, bytes] = [0, 0];

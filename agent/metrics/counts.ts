@@ -9,7 +9,9 @@ const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 
 /** Values that the agent reads at the time of the report. */
 export interface ReportedNow {
+  /** Size of each event ring. */
   ringBytes: number;
+  /** Number of bytes that wait in the fullest event ring. */
   pendingBytes: number;
   unsyncedSeconds: number;
   failure: string | null;
@@ -17,7 +19,7 @@ export interface ReportedNow {
 
 export interface AgentCounts {
   noteCommit(commit: Committed): void;
-  /** Notes the maximum number of bytes that have waited in the event ring since the last call. */
+  /** Notes the maximum number of bytes that have waited in one event ring since the last call. */
   seeRing(peakBytes: number): void;
   report(now: ReportedNow): AgentReport;
 }

@@ -1,5 +1,5 @@
 /**
- * Dictionary records. A record is sent through the definition ring when a context, process, program, file or cgroup is
+ * Dictionary records. A record is sent through a definition ring when a context, process, program, file or cgroup is
  * first seen; events refer to the record by its id. Records of two rings are not ordered relative to each other, so the
  * agent resolves references when it writes out a batch.
  */

@@ -187,11 +187,14 @@ function createAgentMetrics(registry: Registry) {
   const startTime = createGauge('kreplay_agent_start_time_seconds', 'When the agent started.');
   const cpu = createCounter('kreplay_agent_cpu_seconds_total', 'CPU time of the agent.');
   const memory = createGauge('kreplay_agent_resident_memory_bytes', 'Memory that the agent holds.');
-  const ringSize = createGauge('kreplay_agent_ring_size_bytes', 'What the event ring can hold; --ring-size.');
-  const ringPending = createGauge('kreplay_agent_ring_pending_bytes', 'What waits in the event ring just now.');
+  const ringSize = createGauge(
+    'kreplay_agent_ring_size_bytes',
+    'What each event ring can hold: --ring-size, divided by the number of rings.',
+  );
+  const ringPending = createGauge('kreplay_agent_ring_pending_bytes', 'What waits in the fullest event ring just now.');
   const ringPeak = createGauge(
     'kreplay_agent_ring_peak_bytes',
-    'The most that waited in the event ring in the last minute.',
+    'The most that waited in one event ring in the last minute.',
   );
   const unsynced = createGauge(
     'kreplay_agent_unsynced_seconds',

@@ -22,7 +22,7 @@ function setUp() {
     into[0]! += set.byNs;
     into[3]! -= set.sleptNs;
   };
-  const { clock, writer, recorder, remove } = openRecorderParts(path, read, { eventRingBytes: 1 << 20 });
+  const { clock, writer, recorder, remove } = openRecorderParts(path, read, { eventBytes: 1 << 20 });
   /** Recorded start times of the writes of a child, and the wall clock before and after them. */
   function write(transaction: string) {
     recorder.drain();

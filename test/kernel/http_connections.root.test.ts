@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { BpfObject, btfTypeExists } from 'libbpf-ts';
+import { BpfObject, btfTypeExists, type RingReader } from 'libbpf-ts';
 import { findCgroups } from '../../agent/attribution/cgroups.ts';
 import { CONTEXT_OFFSET, readU64At } from '../../agent/attribution/fill.ts';
 import { applyLayers, listLayerStates } from '../../agent/capture/layers.ts';
@@ -45,11 +45,11 @@ os.waitpid(first, 0)
 os.waitpid(child(2003), 0)
 `;
 
+const RING_BYTES = 16 << 20;
 const FOREVER_NS = 2 ** 62;
 
 /** Whether the write of each size has a context. */
-function ownedBySize(object: BpfObject): Record<number, boolean> {
-  const ring = object.ring('events');
+function ownedBySize(ring: RingReader): Record<number, boolean> {
   const buffer = new Uint8Array(ring.sizeBytes);
   const words = new Uint32Array(buffer.buffer);
   const filled = ring.drain(buffer);
@@ -75,6 +75,7 @@ test('a request whose connection cannot be remembered has no owner, and is count
     applyLayers(object, listLayerStates([], findCgroups().hierarchy));
     object.setMaxEntries('http_connections', 1);
     object.load();
+    const [ring] = object.rings('events', 1, RING_BYTES);
     object.attach();
     const losses = createLossCounters(object.map('losses'));
     const program = spawn('/usr/bin/python3', ['-c', PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -84,7 +85,7 @@ test('a request whose connection cannot be remembered has no owner, and is count
     program.stdin.end('go\n');
     expect((await ended)[0]).toBe(0);
     object.detach();
-    expect(ownedBySize(object)).toEqual({ 2001: true, 2002: false, 2003: true });
+    expect(ownedBySize(ring!)).toEqual({ 2001: true, 2002: false, 2003: true });
     expect(losses.take().losses.filter((loss) => !isMissedEnd(loss))).toEqual([
       { cause: 'definition_lost', eventType: null, count: 1, recordType: contextDefinition.id },
     ]);

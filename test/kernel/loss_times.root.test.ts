@@ -23,7 +23,7 @@ const READINGS_MAX = 20;
 /** The name of dd here: the recorder takes events of this program only, so that no other one fills its ring. */
 const NAME = `overflows${process.pid}`;
 const PROGRAM = join(folder.path, NAME);
-const OPTIONS = { eventRingBytes: RING_BYTES, settings: filterSettings({ comms: [NAME] }) };
+const OPTIONS = { eventBytes: RING_BYTES, settings: filterSettings({ comms: [NAME] }) };
 
 beforeAll(() => copyFileSync(realpathSync('/usr/bin/dd'), PROGRAM));
 

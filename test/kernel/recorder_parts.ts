@@ -9,7 +9,7 @@ import { openWriter } from '../../agent/recording/write/writer.ts';
 export function openRecorderParts(
   path: string,
   read: ReadClocks,
-  sizes: Pick<ProbesOptions, 'eventRingBytes' | 'requestsInFlightMax' | 'settings'>,
+  sizes: Pick<ProbesOptions, 'eventBytes' | 'ringCount' | 'requestsInFlightMax' | 'settings'>,
   onAttached: () => void = () => undefined,
 ) {
   const clock = createWallClock(read);

@@ -29,7 +29,7 @@ function streamOf(...batches: readonly Uint8Array[]) {
       return batch?.length ?? 0;
     },
   } as RingReader;
-  const stream = createDefinitionStream(ring, {
+  const stream = createDefinitionStream([ring], {
     contexts: {
       define: ({ context_id, time_ns, uid }, line) => told.push({ context_id, time_ns, uid, line }),
       end: (contextId, timeNs) => told.push({ ended: contextId, timeNs }),

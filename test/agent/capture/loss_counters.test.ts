@@ -8,9 +8,13 @@ import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from '../../../bp
 const { LOSS_RING_FULL, LOSS_NO_MEMORY, LOSS_END_MISSED } = KERNEL_LOSS_CAUSES;
 const [sysWrite, blockIo] = EVENTS;
 
+const COUNTERS = LOSS_TYPES_MAX * LOSS_CAUSES_MAX;
+const CPUS = 3;
+
 function setUp() {
-  const lost = new BigUint64Array(LOSS_TYPES_MAX * LOSS_CAUSES_MAX);
+  const lost = new BigUint64Array(CPUS * COUNTERS);
   const map = {
+    valueBytes: lost.byteLength,
     get(_key: Uint8Array, into: Uint8Array) {
       into.set(new Uint8Array(lost.buffer));
       return into;
@@ -20,8 +24,8 @@ function setUp() {
   return {
     counters,
     take: () => counters.take().losses,
-    lose(type: number, cause: number, count: bigint) {
-      const at = type * LOSS_CAUSES_MAX + cause;
+    lose(type: number, cause: number, count: bigint, cpu = 0) {
+      const at = cpu * COUNTERS + type * LOSS_CAUSES_MAX + cause;
       lost[at] = lost[at]! + count;
     },
   };
@@ -38,6 +42,14 @@ test('a loss is reported once, as the difference since the last report', () => {
   expect(take()).toEqual([]);
   lose(sysWrite.id, LOSS_RING_FULL, 2n);
   expect(take()).toMatchObject([{ cause: 'ring_full', eventType: 'sys_write', count: 2 }]);
+});
+
+test('the counts of all CPUs are one loss', () => {
+  const { take, lose } = setUp();
+  for (let cpu = 0; cpu < CPUS; cpu++) lose(sysWrite.id, LOSS_RING_FULL, 2n ** 32n + 1n, cpu);
+  expect(take()).toMatchObject([{ cause: 'ring_full', eventType: 'sys_write', count: CPUS * (2 ** 32 + 1) }]);
+  lose(sysWrite.id, LOSS_RING_FULL, 2n, CPUS - 1);
+  expect(take()).toMatchObject([{ count: 2 }]);
 });
 
 test('types and causes are reported separately', () => {

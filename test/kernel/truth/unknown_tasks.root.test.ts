@@ -16,13 +16,13 @@ const SIGN_BYTES = 3;
 const PAGES = 8;
 
 /**
- * MOUNTPOINT FOLDER: uses up the room of a user, then makes journal transactions and writes pages, each by tasks of
+ * MOUNTPOINT: uses up the room of a user with markers, then makes journal transactions and writes pages, each by tasks of
  * this user, by known tasks, or by both. The files have their blocks already, as a thread of the kernel would allocate
  * new ones.
  */
 const TASKS = `
 import os, sys
-mounted, folder = sys.argv[1:]
+mounted = sys.argv[1]
 null = os.open('/dev/null', os.O_WRONLY)
 
 def in_child(work):
@@ -52,14 +52,8 @@ def unknown(work):
     as_nobody(sign)
 
 def use_up():
-    os.chdir(folder)
-    for depth in range(14):
-        os.mkdir('d' * 250)
-        os.chdir('d' * 250)
-    for i in range(800):
-        file = os.open(str(i), os.O_WRONLY | os.O_CREAT)
-        os.write(file, b'x')
-        os.close(file)
+    for i in range(1500):
+        os.write(null, b'KREPLAY1 txn=%04d' % i + b'x' * 900)
 
 def sync(name):
     file = os.open(mounted + '/' + name, os.O_RDONLY)
@@ -113,10 +107,9 @@ let recorded: ReturnType<typeof readRecording>;
 let requests: BlockIoEvent[];
 
 beforeAll(async () => {
-  const [folder, dataFolder] = [temporaryFolder(), temporaryFolder()];
+  const dataFolder = temporaryFolder();
   const tasks = join(temporaryFolder(), 'tasks.py');
   writeFileSync(tasks, TASKS);
-  chmodSync(folder, 0o777);
   disk = loopDevice(64);
   chmodSync(dirname(disk.mountPoint), 0o755);
   run('mkfs.ext4', ['-q', '-F', '-b', '4096', '-E', 'lazy_itable_init=0,lazy_journal_init=0', disk.path]);
@@ -131,7 +124,7 @@ beforeAll(async () => {
   const agent = await startAgent(dataFolder);
   agent.process.kill('SIGSTOP');
   try {
-    run('python3', [tasks, disk.mountPoint, folder]);
+    run('python3', [tasks, disk.mountPoint]);
   } finally {
     agent.process.kill('SIGCONT');
   }
