@@ -29,15 +29,40 @@ static __always_inline void lose_call(struct task_state *state)
 	state->start_ns = 0;
 }
 
-/* Returns the state of the task that makes the call, or NULL if the call is not recorded. */
+/*
+ * Returns whether the task's calls are never recorded: those of the agent, and those of 32-bit programs, in which the
+ * same numbers mean other calls.
+ */
+static __always_inline bool is_foreign(struct task_struct *task)
+{
+	return task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT;
+}
+
+/*
+ * Returns whether the filter may want the call, before anything is read for the call: is_wanted_call() decides for the
+ * owner.
+ */
+static __always_inline bool may_be_wanted(struct task_struct *task, __u32 event_type)
+{
+	struct filter_settings *settings = filter();
+
+	return settings && has_type(settings, event_type) && is_wanted_task(settings, task);
+}
+
+/* Counts the task's previous call as lost if its end was missed. Called for a call that is not recorded. */
+static __always_inline void skip_call(struct task_struct *task)
+{
+	struct task_state *state = state_of(task);
+
+	if (state && state->start_ns)
+		lose_call(state);
+}
+
+/* Returns the state of the task that makes the call, or NULL if there is no memory for the state. */
 static __always_inline struct task_state *begin_call(struct task_struct *task, __u32 event_type)
 {
-	struct task_state *state;
+	struct task_state *state = new_state_of(task);
 
-	/* In a 32-bit program, the same call numbers mean other calls. */
-	if (task->tgid == agent_tgid || task->thread_info.status & TS_COMPAT)
-		return NULL;
-	state = new_state_of(task);
 	if (!state) {
 		count_loss(event_type, LOSS_NO_MEMORY);
 		return NULL;
@@ -50,13 +75,12 @@ static __always_inline struct task_state *begin_call(struct task_struct *task, _
 	return state;
 }
 
-/* Returns whether the filter wants the call, and sets its owner. */
-static __always_inline bool is_wanted_call(struct task_struct *task, struct task_state *state, __u32 event_type,
-					   struct owner *owner)
+/* Returns whether the filter wants a call that may be wanted, and sets its owner. */
+static __always_inline bool is_wanted_call(struct task_struct *task, struct task_state *state, struct owner *owner)
 {
 	struct filter_settings *settings = filter();
 
-	if (!settings || !has_type(settings, event_type) || !is_wanted_task(settings, task))
+	if (!settings)
 		return false;
 	/*
 	 * The process is defined before owner_of() is called, because the environment of its program may set its

@@ -19,12 +19,19 @@ static __always_inline bool has_fd(__u32 id)
 static __always_inline void begin_sync(struct pt_regs *regs, __u32 id)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = begin_call(task, EVENT_SYS_SYNC);
 	struct owner owner = {};
+	struct task_state *state;
 
+	if (is_foreign(task))
+		return;
+	if (!may_be_wanted(task, EVENT_SYS_SYNC)) {
+		skip_call(task);
+		return;
+	}
+	state = begin_call(task, EVENT_SYS_SYNC);
 	if (!state)
 		return;
-	if (!is_wanted_call(task, state, EVENT_SYS_SYNC, &owner)) {
+	if (!is_wanted_call(task, state, &owner)) {
 		state->start_ns = 0;
 		return;
 	}

@@ -62,6 +62,12 @@ static __always_inline bool is_marker_size(__u64 size)
 	return marker_layer && size >= MARKER_SIZE_MIN && size < MARKER_SIZE;
 }
 
+/* Returns whether a write may be a marker, before its text is read. */
+static __always_inline bool may_be_marker(struct file *file, __u64 size)
+{
+	return is_marker_size(size) && file && is_dev_null(file);
+}
+
 /*
  * Returns whether a write is a marker: a marker is the whole text of one write to /dev/null, or the first part of a
  * vector.
@@ -240,23 +246,30 @@ static __always_inline void end_write(struct pt_regs *regs, __u32 id, long resul
 static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = begin_call(task, EVENT_SYS_WRITE);
 	struct owner owner = {};
+	struct task_state *state;
 	const void *text;
 	struct file *file;
-	bool is_wanted;
+	bool is_wanted, is_vector;
 	__u64 size;
 
+	if (is_foreign(task))
+		return;
+	is_wanted = may_be_wanted(task, EVENT_SYS_WRITE);
+	first_text(regs, id, &text, &size);
+	file = file_of(task, regs->di);
+	if (!is_wanted && !programs_are_preempted && !may_be_marker(file, size)) {
+		skip_call(task);
+		return;
+	}
+	state = begin_call(task, EVENT_SYS_WRITE);
 	if (!state)
 		return;
 	if (programs_are_preempted)
 		state->write_seen = 1;
-	state->bytes_requested = regs->dx;
-	if (id != NR_WRITE && id != NR_PWRITE64)
-		state->bytes_requested = iovec_bytes(regs->si, regs->dx);
-	first_text(regs, id, &text, &size);
-	is_wanted = is_wanted_call(task, state, EVENT_SYS_WRITE, &owner);
-	file = file_of(task, regs->di);
+	is_vector = id != NR_WRITE && id != NR_PWRITE64;
+	state->bytes_requested = is_vector ? UNKNOWN_U64 : regs->dx;
+	is_wanted = is_wanted && is_wanted_call(task, state, &owner);
 	/*
 	 * A marker is applied even if the filter does not want the call: the work that the marker labels may be wanted.
 	 */
@@ -273,6 +286,8 @@ static __always_inline void begin_write(struct pt_regs *regs, __u32 id)
 		state->start_ns = 0;
 		return;
 	}
+	if (is_vector)
+		state->bytes_requested = iovec_bytes(regs->si, regs->dx);
 	/* The file is looked up only for a recorded call, because the file's name goes into the recording. */
 	look_up_file(file, state, state->start_ns);
 	keep_call(state, id, regs->di, &owner);
