@@ -77,6 +77,8 @@ export interface NativeObject {
   ringPending(ring: number): number;
   ringConsumed(ring: number): number;
   ringTakePeak(ring: number): number;
+  ringWait(ring: number, callback: (isReadable: boolean) => void): void;
+  ringEndWait(ring: number): void;
   ringClose(ring: number): void;
 }
 

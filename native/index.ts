@@ -10,5 +10,5 @@ export {
   type TestRunResult,
   type VariableInfo,
 } from './object.ts';
-export { FRAME_HEADER_BYTES, RingReader } from './ring.ts';
+export { FRAME_HEADER_BYTES, RingReader, type WaitOptions } from './ring.ts';
 export type { VariableValue } from './variable.ts';

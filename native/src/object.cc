@@ -42,6 +42,8 @@ Napi::Function NativeObject::define(Napi::Env env)
 			       InstanceMethod("ringPending", &NativeObject::ring_pending),
 			       InstanceMethod("ringConsumed", &NativeObject::ring_consumed),
 			       InstanceMethod("ringTakePeak", &NativeObject::ring_take_peak),
+			       InstanceMethod("ringWait", &NativeObject::ring_wait),
+			       InstanceMethod("ringEndWait", &NativeObject::ring_end_wait),
 			       InstanceMethod("ringClose", &NativeObject::ring_close),
 			   });
 }
@@ -170,6 +172,7 @@ void NativeObject::release() noexcept
 {
 	state_ = State::kClosed;
 	links_.clear();
+	waits_.clear();
 	rings_.clear();
 	maps_.clear();
 	object_.reset();
@@ -180,7 +183,13 @@ void NativeObject::release() noexcept
 
 Napi::Value NativeObject::close(const Napi::CallbackInfo &info)
 {
+	std::vector<Napi::Function> callbacks;
+	for (auto &[index, wait] : waits_)
+		callbacks.push_back(wait->end());
 	release();
+	for (const Napi::Function &callback : callbacks)
+		if (!callback.IsEmpty())
+			callback.Call({Napi::Boolean::New(info.Env(), false)});
 	return info.Env().Undefined();
 }
 

@@ -2,6 +2,7 @@
 
 #include "require.h"
 #include "ring_reader.h"
+#include "ring_wait.h"
 
 #include <bpf/libbpf.h>
 #include <map>
@@ -81,6 +82,8 @@ class NativeObject : public Napi::ObjectWrap<NativeObject>
 	Napi::Value ring_pending(const Napi::CallbackInfo &info);
 	Napi::Value ring_consumed(const Napi::CallbackInfo &info);
 	Napi::Value ring_take_peak(const Napi::CallbackInfo &info);
+	Napi::Value ring_wait(const Napi::CallbackInfo &info);
+	Napi::Value ring_end_wait(const Napi::CallbackInfo &info);
 	Napi::Value ring_close(const Napi::CallbackInfo &info);
 
 	State state_ = State::kClosed;
@@ -92,6 +95,8 @@ class NativeObject : public Napi::ObjectWrap<NativeObject>
 	 * created.
 	 */
 	std::vector<std::unique_ptr<RingReader>> rings_;
+	/* Waits by reader index. */
+	std::map<uint32_t, std::unique_ptr<RingWait>> waits_;
 	int run_stats_fd_ = -1;
 };
 

@@ -83,6 +83,7 @@ std::unique_ptr<RingReader> RingReader::open(int map_fd, int *error)
 	reader->data_ = static_cast<const uint8_t *>(producer) + page;
 	reader->size_bytes_ = info.max_entries;
 	reader->page_bytes_ = page;
+	reader->map_fd_ = map_fd;
 	return reader;
 }
 
@@ -97,13 +98,13 @@ std::unique_ptr<RingReader> RingReader::create(const char *name, uint32_t size_b
 	if (reader == nullptr)
 		close(map_fd);
 	else
-		reader->map_fd_ = map_fd;
+		reader->owns_fd_ = true;
 	return reader;
 }
 
 RingReader::~RingReader()
 {
-	if (map_fd_ >= 0)
+	if (owns_fd_)
 		close(map_fd_);
 	munmap(consumer_position_, page_bytes_);
 	munmap(const_cast<uint64_t *>(producer_position_), page_bytes_ + size_t(size_bytes_));
@@ -159,6 +160,11 @@ RingReader::Drained RingReader::drain(uint8_t *into, size_t capacity) noexcept
 
 uint64_t RingReader::pending_bytes() noexcept
 {
+	/*
+	 * A reader that announces in another map that it sleeps, and then finds the ring empty, must not read a
+	 * position from before the announcement: a program that did not see the announcement has moved the position.
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	/* The consumer is read first: it never overtakes the producer, so the difference cannot be negative. */
 	const uint64_t consumer = __atomic_load_n(consumer_position_, __ATOMIC_ACQUIRE);
 	const uint64_t pending = __atomic_load_n(producer_position_, __ATOMIC_ACQUIRE) - consumer;

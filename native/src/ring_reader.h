@@ -51,7 +51,7 @@ class RingReader
 	uint64_t take_peak_bytes() noexcept;
 	/* All bytes that were ever moved out of the ring. */
 	uint64_t consumed_bytes() const noexcept;
-	/* Descriptor of a created ring; -1 if the ring was opened. */
+	/* Descriptor of the ring's map. */
 	int map_fd() const noexcept
 	{
 		return map_fd_;
@@ -71,4 +71,6 @@ class RingReader
 	uint64_t peak_bytes_ = 0;
 	size_t page_bytes_ = 0;
 	int map_fd_ = -1;
+	/* Whether the ring was created here. */
+	bool owns_fd_ = false;
 };

@@ -132,9 +132,39 @@ Napi::Value NativeObject::ring_take_peak(const Napi::CallbackInfo &info)
 	return Napi::Number::New(info.Env(), ring.take_peak_bytes());
 }
 
+/*
+ * (ring: index, callback: function): calls the callback once, with true, when the ring is readable. With false, when
+ * the object is closed.
+ */
+Napi::Value NativeObject::ring_wait(const Napi::CallbackInfo &info)
+{
+	REQUIRE_RING(ring);
+	if (!info[1].IsFunction()) {
+		throw_type(info.Env(), "Expected 'callback' to be a function");
+		return info.Env().Undefined();
+	}
+	int error = 0;
+	std::unique_ptr<RingWait> wait =
+	    RingWait::begin(info.Env(), ring.map_fd(), info[1].As<Napi::Function>(), &error);
+	if (wait == nullptr)
+		throw_bpf(info.Env(), "uv_poll_init", error);
+	else
+		waits_[index] = std::move(wait);
+	return info.Env().Undefined();
+}
+
+/* (ring: index): ends the wait, if there is one, without a call of its callback. */
+Napi::Value NativeObject::ring_end_wait(const Napi::CallbackInfo &info)
+{
+	REQUIRE_UINT32(0, index);
+	waits_.erase(index);
+	return info.Env().Undefined();
+}
+
 Napi::Value NativeObject::ring_close(const Napi::CallbackInfo &info)
 {
 	REQUIRE_UINT32(0, index);
+	waits_.erase(index);
 	if (index < rings_.size())
 		rings_[index].reset();
 	return info.Env().Undefined();

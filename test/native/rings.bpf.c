@@ -33,6 +33,8 @@ struct {
 struct request {
 	__u32 ring;
 	__u32 value;
+	/* BPF_RB_* */
+	__u32 flags;
 };
 
 /* Returns 0, 1 if the ring is full, and 2 if there is no ring. */
@@ -45,7 +47,7 @@ int emit(struct request *request)
 
 	if (!ring)
 		return 2;
-	return bpf_ringbuf_output(ring, &value, sizeof(value), BPF_RB_NO_WAKEUP) != 0;
+	return bpf_ringbuf_output(ring, &value, sizeof(value), request->flags) != 0;
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -1,4 +1,9 @@
-/** Tests BpfObject.rings(): rings in an array of maps, which a program chooses by number. */
+/** Tests BpfObject.rings(), rings in an array of maps which a program chooses by number, and waiting for records. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { BpfObject, type RingReader } from 'libbpf-ts';
 import { times } from '../repeats.ts';
@@ -19,7 +24,12 @@ beforeEach(() => {
 
 afterEach(() => object.close());
 
-const emit = (ring: number, value: number) => object.testRun('emit', { ctxIn: u32(ring, value) }).returnValue;
+/** BPF_RB_*, include/uapi/linux/bpf.h. */
+const NO_WAKEUP = 1;
+const FORCE_WAKEUP = 2;
+
+const emit = (ring: number, value: number, flags = NO_WAKEUP) =>
+  object.testRun('emit', { ctxIn: u32(ring, value, flags) }).returnValue;
 
 /** The values of the frames in the first `filled` bytes. */
 function valuesIn(buffer: Uint8Array, filled: number): number[] {
@@ -110,4 +120,88 @@ test('a wrong use has a code, and leaves no ring behind', () => {
   expect([emit(1, 7), values(rings[1]!)]).toEqual([0, [7]]);
   object.close();
   expect(code(() => rings[1]!.pendingBytes())).toBe('ERR_CLOSED');
+});
+
+describe('waiting', () => {
+  let rings: RingReader[];
+
+  beforeEach(() => {
+    object.load();
+    rings = object.rings('rings', 2, RING_BYTES);
+  });
+
+  test('ends with the first wake-up of the ring, and not with a record without one', async () => {
+    const waited = rings[0]!.waitForRecords();
+    let ended = false;
+    void waited.then(() => {
+      ended = true;
+    });
+    // The event loop begins to wait in its next turn.
+    await sleep(20);
+    emit(0, 1);
+    emit(1, 1, FORCE_WAKEUP);
+    await sleep(50);
+    expect(ended).toBe(false);
+    emit(0, 2, FORCE_WAKEUP);
+    expect(await waited).toBe(true);
+    expect(values(rings[0]!)).toEqual([1, 2]);
+  });
+
+  test('ends at once if there are records, by its time or signal, and when the ring or the object is closed', async () => {
+    emit(0, 1);
+    expect(await rings[0]!.waitForRecords()).toBe(true);
+    values(rings[0]!);
+    expect(await rings[0]!.waitForRecords({ timeoutMs: 20 })).toBe(false);
+    expect(await rings[0]!.waitForRecords({ signal: AbortSignal.timeout(20) })).toBe(false);
+    expect(await rings[0]!.waitForRecords({ signal: AbortSignal.abort() })).toBe(false);
+    const [first, second] = [rings[0]!.waitForRecords(), rings[1]!.waitForRecords()];
+    await expect(rings[0]!.waitForRecords()).rejects.toMatchObject({ code: 'ERR_RING_WAITING' });
+    rings[0]!.close();
+    expect(await first).toBe(false);
+    object.close();
+    expect(await second).toBe(false);
+    await expect(rings[1]!.waitForRecords()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  });
+
+  test('batches gives all records, and ends with the object', async () => {
+    const seen: number[] = [];
+    const reading = (async () => {
+      for await (const batch of rings[0]!.batches()) seen.push(...valuesIn(batch, batch.length));
+    })();
+    for (let value = 0; value < 1000; value++) {
+      expect(emit(0, value, 0)).toBe(0);
+      if (value % 100 === 0) await sleep(1);
+    }
+    while (seen.length < 1000) await sleep(1);
+    object.close();
+    await reading;
+    expect(seen).toEqual(Array.from({ length: 1000 }, (_, value) => value));
+  });
+
+  test('a wait keeps a process alive, and a worker that waits can be terminated', async () => {
+    const script = `
+      import { BpfObject } from ${JSON.stringify(import.meta.resolve('libbpf-ts'))};
+      import { isMainThread, parentPort, Worker } from 'node:worker_threads';
+      const object = BpfObject.open(${JSON.stringify(compileBpf('rings'))});
+      object.load();
+      const [ring] = object.rings('rings', 1, ${RING_BYTES});
+      if (isMainThread) {
+        const worker = new Worker(new URL(import.meta.url));
+        worker.once('message', async () => {
+          const code = await worker.terminate();
+          process.stdout.write('terminated ' + code);
+        });
+        process.stdout.write(String(await ring.waitForRecords({ timeoutMs: 500 })) + ' ');
+      } else {
+        parentPort.postMessage('waits');
+        await ring.waitForRecords();
+      }`;
+    const file = join(mkdtempSync(join(tmpdir(), 'kreplay-wait-')), 'wait.mjs');
+    writeFileSync(file, script);
+    const { stdout, stderr, status } = spawnSync(process.execPath, [file], { encoding: 'utf8' });
+    rmSync(dirname(file), { recursive: true });
+    expect([status, stderr]).toEqual([0, '']);
+    expect(stdout).toContain('terminated 1');
+    expect(stdout).toContain('false');
+  });
 });
