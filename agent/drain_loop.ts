@@ -1,7 +1,7 @@
 /**
- * The agent's loop while it records: it polls the rings, lets the recorder empty them, and has the writer flush. The
- * loop ends when the agent is stopped, or when the recording's files are removed, replaced, moved, overwritten or
- * damaged.
+ * The agent's loop while it records: it sleeps until records come, lets the recorder empty the rings, and has the writer
+ * flush. The loop ends when the agent is stopped, or when the recording's files are removed, replaced, moved,
+ * overwritten or damaged.
  */
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Probes } from './capture/probes.ts';
@@ -11,22 +11,15 @@ import type { AgentCounts } from './metrics/counts.ts';
 import type { OwnFiles } from './recording/write/own_files.ts';
 import type { WriterThread } from './recording/write/writer_thread.ts';
 
-/**
- * Interval at which the rings' fill level is polled. A poll is cheap, and a burst of 2 M writes a second fills 16 MiB
- * in 80 ms. A poll leads to a drain pass if many bytes are pending or the last pass was long ago, because an event must
- * be queryable within 250 ms of its end.
- */
-const POLL_MS = 40;
-/**
- * Poll interval after a poll that found the rings empty. The rings have room for the events that arrive until the next
- * poll.
- */
-const IDLE_POLL_MS = 60;
+/** Interval between drain passes while records come: an event must be queryable within 250 ms of its end. */
 const DRAIN_AFTER_MS = 160;
+/** Interval between checks of publishers if more checks are due than one call makes. */
+const CHECK_AFTER_MS = 50;
 /** Poll interval while the writer has no room; this state lasts only a short time. */
 const ROOM_POLL_MS = 5;
 /** Interval at which the clock and the losses are checked even if no events arrive. */
 const IDLE_DRAIN_AFTER_MS = 1000;
+/** Number of pending bytes that leads to a drain pass at once. */
 const DRAIN_AT_BYTES = 512 << 10;
 const FLUSH_AFTER_MS = 100;
 /**
@@ -53,7 +46,7 @@ const UNFINISHED_RECORD_MS = 1000;
 
 /** The progress of the loop, which other parts of the agent watch. */
 export interface DrainProgress {
-  /** Time at which the loop last polled the rings. */
+  /** Time of the loop's last turn. */
   polledMs: number;
   /** All events that began before this time have been taken out of the rings, or are known to be in progress. */
   completeNs: bigint;
@@ -115,10 +108,8 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
         writer.flush(progress.completeNs);
       }
     }
-    if (hasRoom) recorder.checkPublishers(performance.now());
     if (!hasRoom) await sleep(ROOM_POLL_MS);
-    else if (probes.pendingBytes() < DRAIN_AT_BYTES) await sleep(pendingBytes > 0 ? POLL_MS : IDLE_POLL_MS);
-    else await setImmediate();
+    else await rest(recorder.checkPublishers(performance.now()));
   }
   // Takes the last snapshot before the probes are detached. Detaching takes a while, and the end of a request would go
   // unnoticed meanwhile.
@@ -127,6 +118,15 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   const isDrained = await drainAll();
   recorder.settleInProgress(isDrained);
   if (isDrained) progress.completeNs = snapshotNs;
+
+  /** Waits until the rings are to be drained. `areChecksDue`: whether publishers are to be checked before that. */
+  async function rest(areChecksDue: boolean): Promise<void> {
+    const pendingBytes = probes.pendingBytes();
+    if (pendingBytes >= DRAIN_AT_BYTES) return setImmediate();
+    const drainAtMs = lastDrainMs + (pendingBytes > 0 ? DRAIN_AFTER_MS : IDLE_DRAIN_AFTER_MS);
+    const timeoutMs = Math.max(1, drainAtMs - performance.now());
+    await probes.sleep({ timeoutMs: areChecksDue ? Math.min(timeoutMs, CHECK_AFTER_MS) : timeoutMs, signal });
+  }
 
   /**
    * Finds the calls and requests in progress and marks the events in the rings. Reads the clock first. So every

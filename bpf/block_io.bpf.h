@@ -213,6 +213,7 @@ static __always_inline void emit(struct request_state *request, struct request *
 	ring = event_ring();
 	if (size <= sizeof(*event) && (!ring || bpf_ringbuf_output(ring, event, size, BPF_RB_NO_WAKEUP)))
 		count_loss(EVENT_BLOCK_IO, LOSS_RING_FULL);
+	wake_for_event(now_ns);
 }
 
 /* Returns whether `rq` is still the remembered request, and not a later request that reuses the same structure. */

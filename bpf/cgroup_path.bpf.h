@@ -104,6 +104,7 @@ __noinline int define_cgroup(__u64 share, __u64 now_ns)
 	    bpf_ringbuf_output(&definitions, &scratch->definition, sizeof(scratch->definition) + size,
 			       BPF_RB_NO_WAKEUP))
 		return 0;
+	wake_for_definition();
 	bpf_map_update_elem(&known_cgroups, &cgroup_id, &now_ns, BPF_ANY);
 	return 1;
 }

@@ -106,6 +106,7 @@ static __always_inline void end_context(__u64 context_id, __u64 now_ns)
 	end->context_id = context_id;
 	end->time_ns = now_ns;
 	submit(end);
+	wake_for_definition();
 }
 
 static __always_inline bool is_own_context(__u64 context_id, __u32 flags)
@@ -160,6 +161,7 @@ static __always_inline __u64 define_context(struct task_struct *task, struct con
 		count_loss(CONTEXT_DEFINITION, LOSS_RING_FULL);
 		return CONTEXT_LOST;
 	}
+	wake_for_definition();
 	label = label_of(scratch);
 	bpf_map_update_elem(&context_labels, &definition->context_id, &label, BPF_ANY);
 	return definition->context_id;

@@ -163,6 +163,7 @@ __noinline __u64 define_file(struct file_scratch *scratch, const struct file_key
 	if (!use_definitions(FILE_DEFINITIONS, share, sizeof(*definition) + size) ||
 	    bpf_ringbuf_output(&file_definitions, definition, sizeof(*definition) + size, BPF_RB_NO_WAKEUP))
 		return 0;
+	wake_for_definition();
 	return definition->file_id;
 }
 

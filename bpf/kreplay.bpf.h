@@ -173,6 +173,53 @@ static __always_inline void count_loss(__u32 record_type, __u32 cause)
 		__sync_fetch_and_add(&counters->lost[record_type][cause], 1);
 }
 
+/* Only wakes the agent, and never holds a record. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} wakeups SEC(".maps");
+
+/*
+ * What the agent wants to be woken for while it sleeps, AGENT_*. The variable has a section and thus a map of its own,
+ * because the agent writes the whole value of a map.
+ */
+#define AGENT_AWAKE 0
+#define AGENT_WANTS_FIRST_RECORD 1
+#define AGENT_WANTS_FULL_RING 2
+__u64 agent_sleep SEC(".data.agent_sleep") = AGENT_AWAKE;
+
+/* A sleeping agent is woken when a ring is filled to an eighth of its size. */
+#define WAKE_SHARE 8
+/* Mean number of events between two queries of a ring's fill level; a power of two. */
+#define EVENTS_PER_QUERY 64
+
+/* Wakes the agent, unless another CPU has woken it: `wanted` is what the agent wanted to be woken for. */
+static __noinline int wake_agent(__u64 wanted)
+{
+	void *record;
+
+	if (__sync_val_compare_and_swap(&agent_sleep, wanted, AGENT_AWAKE) != wanted)
+		return 0;
+	record = bpf_ringbuf_reserve(&wakeups, sizeof(__u64), 0);
+	if (record)
+		bpf_ringbuf_discard(record, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/*
+ * Wakes the agent if the agent sleeps and wants the record that was just submitted. A wake-up costs the traced program
+ * 12 to 18 us, so the agent asks for one, and then drains the rings on a timer while records come.
+ */
+static __always_inline void wake_for_definition(void)
+{
+	if (agent_sleep == AGENT_WANTS_FIRST_RECORD)
+		wake_agent(AGENT_WANTS_FIRST_RECORD);
+	else if (agent_sleep == AGENT_WANTS_FULL_RING &&
+		 (bpf_ringbuf_query(&definitions, BPF_RB_AVAIL_DATA) > DEFINITIONS_BYTES / WAKE_SHARE ||
+		  bpf_ringbuf_query(&file_definitions, BPF_RB_AVAIL_DATA) > FILE_DEFINITIONS_BYTES / WAKE_SHARE))
+		wake_agent(AGENT_WANTS_FULL_RING);
+}
+
 /* Returns the event ring of the current CPU. */
 static __always_inline void *event_ring(void)
 {
@@ -181,9 +228,23 @@ static __always_inline void *event_ring(void)
 	return bpf_map_lookup_elem(&events, &index);
 }
 
+/* Does the same as wake_for_definition() for an event that ended at `end_ns`, which serves as a random number. */
+static __always_inline void wake_for_event(__u64 end_ns)
+{
+	void *ring;
+
+	if (agent_sleep == AGENT_WANTS_FIRST_RECORD)
+		wake_agent(AGENT_WANTS_FIRST_RECORD);
+	if (agent_sleep != AGENT_WANTS_FULL_RING || (end_ns ^ end_ns >> 6) % EVENTS_PER_QUERY)
+		return;
+	ring = event_ring();
+	if (ring && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / WAKE_SHARE)
+		wake_agent(AGENT_WANTS_FULL_RING);
+}
+
 /*
  * Reserves room for an event; if there is no room, counts the loss and returns NULL. submit() does not wake the agent:
- * a wake-up for each record would cost 12 to 18 us, so the agent drains the rings on a timer instead.
+ * wake_for_event() does.
  */
 #define reserve_event(record_type, type)                                                                               \
 	({                                                                                                             \

@@ -44,6 +44,7 @@ static __always_inline bool emit_process(struct task_struct *task, __u64 process
 	definition->stack_start = mm && !kernel_thread ? mm->start_stack : 0;
 	definition->share = share;
 	submit(definition);
+	wake_for_definition();
 	return true;
 }
 

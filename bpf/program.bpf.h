@@ -215,6 +215,7 @@ __noinline int define_program(void)
 		leader->program_id = 0;
 	} else {
 		leader->program_id = definition->program_id;
+		wake_for_definition();
 	}
 	leader->program_exec_id = task->self_exec_id;
 	if (mm->env_end)

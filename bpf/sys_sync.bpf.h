@@ -58,6 +58,7 @@ static __always_inline void end_sync(struct pt_regs *regs, __u32 id, long result
 		return;
 	fill_call(event, EVENT_SYS_SYNC, task, state, start_ns, duration_ns, result);
 	submit(event);
+	wake_for_event(start_ns + duration_ns);
 }
 
 #endif

@@ -241,6 +241,7 @@ static __always_inline void end_write(struct pt_regs *regs, __u32 id, long resul
 	fill_call(event, EVENT_SYS_WRITE, task, state, start_ns, duration_ns, result);
 	event->bytes_requested = state->bytes_requested;
 	submit(event);
+	wake_for_event(start_ns + duration_ns);
 }
 
 static __always_inline void begin_write(struct pt_regs *regs, __u32 id)

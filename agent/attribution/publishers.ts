@@ -22,8 +22,8 @@ const CALL_MS_MAX = 5;
 export interface Publishers {
   /** Schedules the checks of a process that runs `program`. */
   consider(program: RunningProgram): void;
-  /** Checks some of the processes that are due; the others remain due. */
-  checkDue(nowMs: number): void;
+  /** Checks some of the processes that are due; the others remain due. Returns whether any others are due. */
+  checkDue(nowMs: number): boolean;
   /** Returns the names of the attributes in the records of the process's threads, by index. */
   getThreadKeys(pid: number): readonly string[];
   /** Returns the service name that the process publishes while it runs `program`. */
@@ -94,9 +94,10 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
         if (!process) waiting.delete(pid);
         else if (process.dueMs <= nowMs) {
           check(pid, process, nowMs);
-          if (++checks === CHECKS_A_CALL || performance.now() - nowMs > CALL_MS_MAX) return;
+          if (++checks === CHECKS_A_CALL || performance.now() - nowMs > CALL_MS_MAX) return true;
         }
       }
+      return false;
     },
     getThreadKeys: (pid) => seen.get(pid)?.context?.threadKeys ?? [],
     findPublishedService(program) {

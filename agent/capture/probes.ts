@@ -40,6 +40,11 @@ export interface Probes {
   readonly watchRequests: RequestReading | undefined;
   /** Number of bytes that wait in all rings. */
   pendingBytes(): number;
+  /**
+   * Sleeps until a program wakes the agent, `timeoutMs` have passed or `signal` aborts. A program wakes the agent with
+   * its first record if the rings are empty; otherwise when a ring is filled to an eighth.
+   */
+  sleep(options: { timeoutMs: number; signal: AbortSignal }): Promise<void>;
   /** A time (CLOCK_BOOTTIME) before the first program was attached: until then, nothing was recorded or lost. */
   readonly attachedFromNs: number;
   /** Names of the attached programs. */
@@ -145,6 +150,7 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
     const attached = attachAll(object);
     const definitions = object.ring('definitions');
     const fileDefinitions = object.ring('file_definitions');
+    const pendingBytes = () => events.pendingBytes() + definitions.pendingBytes() + fileDefinitions.pendingBytes();
     const list = createMapLister(object);
     const requestsKnown = object.map('requests_known');
     const waitingBios = object.map('bio_owners');
@@ -157,7 +163,8 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       events,
       definitions,
       fileDefinitions,
-      pendingBytes: () => events.pendingBytes() + definitions.pendingBytes() + fileDefinitions.pendingBytes(),
+      pendingBytes,
+      sleep: createSleeper(object, pendingBytes),
       losses: object.map('losses'),
       processLosses: object.map('process_losses'),
       waitingBios,
@@ -256,6 +263,32 @@ function enlargeLruMaps(object: BpfObject): void {
   const entriesMin = possibleCpus() * LRU_ENTRIES_PER_CPU;
   for (const { name, type, maxEntries } of object.maps)
     if (type === LRU_HASH && maxEntries < entriesMin) object.setMaxEntries(name, entriesMin);
+}
+
+/* AGENT_* of bpf/kreplay.bpf.h. */
+const AWAKE = 0;
+const WANTS_FIRST_RECORD = 1;
+const WANTS_FULL_RING = 2;
+
+/** Creates the function `sleep` of the probes. */
+function createSleeper(object: BpfObject, pendingBytes: () => number): Probes['sleep'] {
+  const wakeups = object.ring('wakeups');
+  const state = object.map('.data.agent_sleep');
+  const key = new Uint8Array(4);
+  const nothing = new Uint8Array(0);
+  const values = [AWAKE, WANTS_FIRST_RECORD, WANTS_FULL_RING].map(
+    (value) => new Uint8Array(BigUint64Array.of(BigInt(value)).buffer),
+  );
+  const setState = (value: number) => state.set(key, values[value]!);
+
+  return async (options) => {
+    const wanted = pendingBytes() === 0 ? WANTS_FIRST_RECORD : WANTS_FULL_RING;
+    setState(wanted);
+    // A record that came before the state was set has woken nobody.
+    if (wanted === WANTS_FULL_RING || pendingBytes() === 0) await wakeups.waitForRecords(options);
+    setState(AWAKE);
+    wakeups.drain(nothing);
+  };
 }
 
 const PAGE_BYTES = 4096;

@@ -1,4 +1,5 @@
 /** An agent's loop over rings that a test fills: draining them comes before looks at what is in progress. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type DrainParts, drainUntil } from '../../agent/drain_loop.ts';
 
 const MIB = 1 << 20;
@@ -15,15 +16,24 @@ async function run(
   /** Whether events were taken out of the ring, and nothing was said since of what is in progress. */
   let isUnsettled = false;
   const progress = { polledMs: 0, completeNs: 0n };
+  let drainedBytes = 0;
   const rings = {
     pendingBytes: () => (stop.signal.aborted ? leftBytes : pendingBytes()),
     detach() {},
-    events: { takePeakBytes: () => 0 },
+    sleep: ({ timeoutMs }: { timeoutMs: number }) => sleep(timeoutMs),
+    events: {
+      takePeakBytes: () => 0,
+      markBacklog() {
+        const endBytes = drainedBytes + pendingBytes();
+        return () => drainedBytes >= endBytes;
+      },
+    },
   };
   const recorder = {
     drain() {
       if (isDone(seen)) stop.abort();
       isUnsettled = true;
+      drainedBytes += MIB;
       return stop.signal.aborted ? 0 : MIB;
     },
     findInProgress() {
@@ -34,7 +44,7 @@ async function run(
       if (isDrained) seen.settled++;
       isUnsettled = false;
     },
-    checkPublishers() {},
+    checkPublishers: () => false,
   };
   const parts = {
     recorder,
