@@ -13,7 +13,7 @@ import type { WriterThread } from './recording/write/writer_thread.ts';
 
 /** Interval between drain passes while records come: an event must be queryable within 250 ms of its end. */
 const DRAIN_AFTER_MS = 160;
-/** Interval between checks of publishers if more checks are due than one call makes. */
+/** Minimum pause between checks of publishers. */
 const CHECK_AFTER_MS = 50;
 /** Poll interval while the writer has no room; this state lasts only a short time. */
 const ROOM_POLL_MS = 5;
@@ -78,6 +78,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   let lastDrainMs = 0;
   let flushedMs = 0;
   let hasRoom = true;
+  let isFillingUp = false;
   let waiting: RingBacklog | undefined;
   let nextSnapshotMs = 0;
   while (!signal.aborted) {
@@ -91,7 +92,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
     const pendingBytes = probes.pendingBytes();
     counts.seeRing(probes.events.takePeakBytes());
     const drainAfterMs = pendingBytes > 0 ? DRAIN_AFTER_MS : IDLE_DRAIN_AFTER_MS;
-    if (pendingBytes >= DRAIN_AT_BYTES || nowMs - lastDrainMs >= drainAfterMs) {
+    if (isFillingUp || pendingBytes >= DRAIN_AT_BYTES || nowMs - lastDrainMs >= drainAfterMs) {
       lastDrainMs = nowMs;
       const snapshotAtMs =
         pendingBytes <= SNAPSHOT_AT_BYTES_MAX ? nextSnapshotMs : nextSnapshotMs + SNAPSHOT_REST_MS_MAX;
@@ -108,8 +109,9 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
         writer.flush(progress.completeNs);
       }
     }
+    isFillingUp = false;
     if (!hasRoom) await sleep(ROOM_POLL_MS);
-    else await rest(recorder.checkPublishers(performance.now()));
+    else isFillingUp = await rest(recorder.checkPublishers(performance.now()));
   }
   // Takes the last snapshot before the probes are detached. Detaching takes a while, and the end of a request would go
   // unnoticed meanwhile.
@@ -119,13 +121,20 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   recorder.settleInProgress(isDrained);
   if (isDrained) progress.completeNs = snapshotNs;
 
-  /** Waits until the rings are to be drained. `areChecksDue`: whether publishers are to be checked before that. */
-  async function rest(areChecksDue: boolean): Promise<void> {
+  /**
+   * Waits until the rings are to be drained, or until `checkAtMs`, when publishers are to be checked. Returns whether a
+   * ring fills up.
+   */
+  async function rest(checkAtMs: number): Promise<boolean> {
     const pendingBytes = probes.pendingBytes();
-    if (pendingBytes >= DRAIN_AT_BYTES) return setImmediate();
+    if (pendingBytes >= DRAIN_AT_BYTES) {
+      await setImmediate();
+      return false;
+    }
+    const nowMs = performance.now();
     const drainAtMs = lastDrainMs + (pendingBytes > 0 ? DRAIN_AFTER_MS : IDLE_DRAIN_AFTER_MS);
-    const timeoutMs = Math.max(1, drainAtMs - performance.now());
-    await probes.sleep({ timeoutMs: areChecksDue ? Math.min(timeoutMs, CHECK_AFTER_MS) : timeoutMs, signal });
+    const wakeAtMs = Math.min(drainAtMs, Math.max(checkAtMs, nowMs + CHECK_AFTER_MS));
+    return probes.sleep({ timeoutMs: Math.max(1, wakeAtMs - nowMs), signal });
   }
 
   /**

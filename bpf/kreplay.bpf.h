@@ -188,8 +188,10 @@ struct {
 #define AGENT_WANTS_FULL_RING 2
 __u64 agent_sleep SEC(".data.agent_sleep") = AGENT_AWAKE;
 
-/* A sleeping agent is woken when a ring is filled to an eighth of its size. */
+/* A sleeping agent is woken when an event ring is filled to an eighth of its size. */
 #define WAKE_SHARE 8
+/* A share of a definition ring far below what one user may take: PAIR_BYTES_MAX of budget.bpf.h. */
+#define DEFINITIONS_WAKE_SHARE 32
 /* Mean number of events between two queries of a ring's fill level; a power of two. */
 #define EVENTS_PER_QUERY 64
 
@@ -215,8 +217,9 @@ static __always_inline void wake_for_definition(void)
 	if (agent_sleep == AGENT_WANTS_FIRST_RECORD)
 		wake_agent(AGENT_WANTS_FIRST_RECORD);
 	else if (agent_sleep == AGENT_WANTS_FULL_RING &&
-		 (bpf_ringbuf_query(&definitions, BPF_RB_AVAIL_DATA) > DEFINITIONS_BYTES / WAKE_SHARE ||
-		  bpf_ringbuf_query(&file_definitions, BPF_RB_AVAIL_DATA) > FILE_DEFINITIONS_BYTES / WAKE_SHARE))
+		 (bpf_ringbuf_query(&definitions, BPF_RB_AVAIL_DATA) > DEFINITIONS_BYTES / DEFINITIONS_WAKE_SHARE ||
+		  bpf_ringbuf_query(&file_definitions, BPF_RB_AVAIL_DATA) >
+		      FILE_DEFINITIONS_BYTES / DEFINITIONS_WAKE_SHARE))
 		wake_agent(AGENT_WANTS_FULL_RING);
 }
 

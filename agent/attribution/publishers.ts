@@ -22,8 +22,8 @@ const CALL_MS_MAX = 5;
 export interface Publishers {
   /** Schedules the checks of a process that runs `program`. */
   consider(program: RunningProgram): void;
-  /** Checks some of the processes that are due; the others remain due. Returns whether any others are due. */
-  checkDue(nowMs: number): boolean;
+  /** Checks some of the processes that are due; the others remain due. Returns when the next check is due. */
+  checkDue(nowMs: number): number;
   /** Returns the names of the attributes in the records of the process's threads, by index. */
   getThreadKeys(pid: number): readonly string[];
   /** Returns the service name that the process publishes while it runs `program`. */
@@ -89,15 +89,19 @@ export function createPublishers({ watch, onService }: PublishersOptions): Publi
     },
     checkDue(nowMs) {
       let checks = 0;
+      let nextMs = Number.POSITIVE_INFINITY;
       for (const pid of waiting) {
         const process = seen.get(pid);
         if (!process) waiting.delete(pid);
-        else if (process.dueMs <= nowMs) {
+        else if (process.dueMs > nowMs) nextMs = Math.min(nextMs, process.dueMs);
+        else {
+          if (checks === CHECKS_A_CALL || performance.now() - nowMs > CALL_MS_MAX) return nowMs;
+          checks++;
           check(pid, process, nowMs);
-          if (++checks === CHECKS_A_CALL || performance.now() - nowMs > CALL_MS_MAX) return true;
+          if (waiting.has(pid)) nextMs = Math.min(nextMs, process.dueMs);
         }
       }
-      return false;
+      return nextMs;
     },
     getThreadKeys: (pid) => seen.get(pid)?.context?.threadKeys ?? [],
     findPublishedService(program) {

@@ -42,9 +42,9 @@ export interface Probes {
   pendingBytes(): number;
   /**
    * Sleeps until a program wakes the agent, `timeoutMs` have passed or `signal` aborts. A program wakes the agent with
-   * its first record if the rings are empty; otherwise when a ring is filled to an eighth.
+   * its first record if the rings are empty; otherwise when a ring fills up. Returns whether a ring fills up.
    */
-  sleep(options: { timeoutMs: number; signal: AbortSignal }): Promise<void>;
+  sleep(options: { timeoutMs: number; signal: AbortSignal }): Promise<boolean>;
   /** A time (CLOCK_BOOTTIME) before the first program was attached: until then, nothing was recorded or lost. */
   readonly attachedFromNs: number;
   /** Names of the attached programs. */
@@ -285,9 +285,10 @@ function createSleeper(object: BpfObject, pendingBytes: () => number): Probes['s
     const wanted = pendingBytes() === 0 ? WANTS_FIRST_RECORD : WANTS_FULL_RING;
     setState(wanted);
     // A record that came before the state was set has woken nobody.
-    if (wanted === WANTS_FULL_RING || pendingBytes() === 0) await wakeups.waitForRecords(options);
+    const isWoken = (wanted === WANTS_FULL_RING || pendingBytes() === 0) && (await wakeups.waitForRecords(options));
     setState(AWAKE);
     wakeups.drain(nothing);
+    return isWoken && wanted === WANTS_FULL_RING;
   };
 }
 

@@ -73,9 +73,9 @@ export interface Recorder {
   settleInProgress(isDrained: boolean): void;
   /**
    * Checks a few of the processes that may publish OpenTelemetry's contexts, if any are due. Not part of `drain`,
-   * because `drain` is called too rarely while nothing is recorded. Returns whether more are due.
+   * because `drain` is called too rarely while nothing is recorded. Returns when the next check is due.
    */
-  checkPublishers(nowMs: number): boolean;
+  checkPublishers(nowMs: number): number;
   /** Sets which events are recorded from now on. */
   setFilter(settings: FilterSettings): void;
   /** Number of events recorded since the start. */
@@ -211,7 +211,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     },
     findInProgress: () => inProgress.takeSnapshot(clock.bootNs(), wanted.minDurationNs),
     settleInProgress: inProgress.settle,
-    checkPublishers: (nowMs) => publishers?.checkDue(nowMs) ?? false,
+    checkPublishers: (nowMs) => publishers?.checkDue(nowMs) ?? Number.POSITIVE_INFINITY,
     setFilter(settings) {
       wanted.asks = asksForProcesses(settings);
       wanted.minDurationNs = Number(settings.minDurationNs);

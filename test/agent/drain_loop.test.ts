@@ -20,7 +20,7 @@ async function run(
   const rings = {
     pendingBytes: () => (stop.signal.aborted ? leftBytes : pendingBytes()),
     detach() {},
-    sleep: ({ timeoutMs }: { timeoutMs: number }) => sleep(timeoutMs),
+    sleep: ({ timeoutMs }: { timeoutMs: number }) => sleep(timeoutMs, false),
     events: {
       takePeakBytes: () => 0,
       markBacklog() {
@@ -44,7 +44,7 @@ async function run(
       if (isDrained) seen.settled++;
       isUnsettled = false;
     },
-    checkPublishers: () => false,
+    checkPublishers: () => Number.POSITIVE_INFINITY,
   };
   const parts = {
     recorder,

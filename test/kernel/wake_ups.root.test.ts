@@ -48,8 +48,9 @@ function empty(): void {
 function startSleep(timeoutMs = FOREVER_MS) {
   const stop = new AbortController();
   const sleeping = { hasEnded: false, stop };
-  const ended = probes.sleep({ timeoutMs, signal: stop.signal }).then(() => {
+  const ended = probes.sleep({ timeoutMs, signal: stop.signal }).then((isFillingUp) => {
     sleeping.hasEnded = true;
+    return isFillingUp;
   });
   return { sleeping, ended };
 }
@@ -61,7 +62,7 @@ test('the first record wakes it, again and again', async () => {
     // Before and while the event loop waits.
     if (i % 2) await sleep(10);
     writeTimes(1);
-    await ended;
+    expect(await ended).toBe(false);
     expect(probes.pendingBytes()).toBeGreaterThan(0);
   }
 });
@@ -81,7 +82,7 @@ test('with records in a ring, some more do not wake it, and many do', async () =
   expect(sleeping.hasEnded).toBe(false);
   // An eighth of 1 MiB holds some 1200 records.
   writeTimes(5000);
-  await ended;
+  expect(await ended).toBe(true);
   expect(probes.events.fullestBytes()).toBeGreaterThan(RING_BYTES / 8);
 });
 
