@@ -89,15 +89,11 @@ export function addAgentOptions(command: Command): Command {
     .addOption(new Setting('--data <folder>', 'folder to record into').default(DATA_DEFAULT).shared())
     .addOption(new Setting('--node <name>', 'name of this host (default: its host name)'));
   addRingSizeOption(command)
-    .addOption(
-      new Setting('--rings <number>', 'number of event rings (default: one for CPUs that share a cache)').takes(
-        RING_COUNT,
-      ),
-    )
+    .addOption(new Setting('--rings <number>', 'number of event rings (default: one per cache)').takes(RING_COUNT))
     .addOption(
       new Setting(
         '--trust-services',
-        'accept service names in marker lines of any user, not only of root and of its own',
+        'accept service names in marker lines of any user, not only of root and its own',
       ).default(false),
     )
     .addOption(
@@ -109,7 +105,7 @@ export function addAgentOptions(command: Command): Command {
     .addOption(
       new Setting(
         '--http-services <names...>',
-        "services whose HTTP/1 requests are searched for a W3C traceparent, '*' for all; see agent/docs/label.md",
+        "services whose HTTP/1 requests are searched for a traceparent, '*' for all: agent/docs/label.md",
       ),
     )
     .addOption(new Setting('--pins-by <users...>', 'other users for whom it pins, by name or number'))
