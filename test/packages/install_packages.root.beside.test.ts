@@ -206,10 +206,18 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('after %s there is no policy
   // A terminal sends Ctrl-C to the whole process group.
   const child = spawn('chroot', [debian.path, '/opt/install_packages.sh', 'the tests', 'wanted', entryOf('kr-slow')], {
     detached: true,
-    stdio: 'ignore',
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
   const ended = once(child, 'exit');
-  while (!isThere('/run/begun')) await sleep(20);
+  while (!isThere('/run/begun')) {
+    if (child.exitCode !== null) throw new Error(`the installation ended early: ${output}`);
+    await sleep(20);
+  }
   expect(isThere(POLICY)).toBe(true);
   process.kill(-child.pid!, signal);
   await ended;
