@@ -218,6 +218,7 @@ async function recordInto(
       counts.seeRing(probes.events.takePeakBytes());
       const sinceNs = writer!.unsyncedSinceNs();
       return counts.report({
+        ringCount: probes.events.readers.length,
         ringBytes: probes.events.ringBytes,
         pendingBytes: probes.events.fullestBytes(),
         unsyncedSeconds: sinceNs === undefined ? 0 : Number(process.hrtime.bigint() - sinceNs) / 1e9,

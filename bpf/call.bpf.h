@@ -7,6 +7,7 @@
 #include "filter.bpf.h"
 #include "owner.bpf.h"
 #include "process.bpf.h"
+#include "shed.bpf.h"
 
 /*
  * A record contains kreplay's own number of its call, which is the same on every architecture: CALL_*, from bpf/schema.
@@ -118,16 +119,22 @@ static __always_inline bool is_end_of_another(struct task_state *state, __u32 sy
  * Ends the task's call and returns its duration, or UNKNOWN_U64 if the call is not recorded. A failed call is recorded
  * even if it was short.
  */
-static __always_inline __u64 end_call(struct task_state *state, long result, __u64 *start_ns)
+static __always_inline __u64 end_call(struct task_state *state, __u32 event_type, long result, __u64 *start_ns)
 {
-	struct filter_settings *settings;
-	__u64 duration_ns;
+	__u64 now_ns = bpf_ktime_get_boot_ns(), duration_ns = now_ns - state->start_ns;
+	struct filter_settings *settings = filter();
 
 	*start_ns = state->start_ns;
 	state->start_ns = 0;
-	duration_ns = bpf_ktime_get_boot_ns() - *start_ns;
-	settings = filter();
-	return settings && result >= 0 && duration_ns < settings->min_duration_ns ? UNKNOWN_U64 : duration_ns;
+	if (result < 0)
+		return duration_ns;
+	if (settings && duration_ns < settings->min_duration_ns)
+		return UNKNOWN_U64;
+	if (is_shed(event_type, duration_ns, now_ns)) {
+		count_loss(event_type, LOSS_SHED);
+		return UNKNOWN_U64;
+	}
+	return duration_ns;
 }
 
 /* Fills in the fields that all calls have in common, in a reserved record. */

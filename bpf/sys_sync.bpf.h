@@ -50,7 +50,7 @@ static __always_inline void end_sync(struct pt_regs *regs, __u32 id, long result
 		return;
 	if (!state || !state->start_ns || state->call_type != EVENT_SYS_SYNC)
 		return;
-	duration_ns = end_call(state, result, &start_ns);
+	duration_ns = end_call(state, EVENT_SYS_SYNC, result, &start_ns);
 	if (duration_ns == UNKNOWN_U64)
 		return;
 	event = reserve_event(EVENT_SYS_SYNC, struct sys_sync);

@@ -232,7 +232,7 @@ static __always_inline void end_write(struct pt_regs *regs, __u32 id, long resul
 	}
 	if (!state || !state->start_ns || state->call_type != EVENT_SYS_WRITE)
 		return;
-	duration_ns = end_call(state, result, &start_ns);
+	duration_ns = end_call(state, EVENT_SYS_WRITE, result, &start_ns);
 	if (duration_ns == UNKNOWN_U64)
 		return;
 	event = reserve_event(EVENT_SYS_WRITE, struct sys_write);

@@ -130,7 +130,7 @@ export function diagnoseClock({ synchronized, estimatedErrorUs, maxErrorUs }: Cl
 function diagnoseTrialRing(trial: TrialOutcome): Check {
   if (trial instanceof AgentError) return { name: 'event ring', state: 'unknown', text: 'the programs are not loaded' };
   if (trial.sample.seconds === 0) return { name: 'event ring', state: 'unknown', text: 'not measured: --sample 0' };
-  return diagnoseSampledRing(trial.sample, trial.ringBytes);
+  return diagnoseSampledRing(trial.sample, trial);
 }
 
 /* Checks whether the maps fit into the kernel memory that this process may use. */
@@ -301,15 +301,19 @@ function computeRingMebibytes(bytes: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(bytes / MEBIBYTE)));
 }
 
-export function diagnoseSampledRing({ events, bytes, seconds, peakBytesPerSecond }: Sample, ringBytes: number): Check {
+export function diagnoseSampledRing(
+  { events, bytes, seconds, peakBytesPerSecond }: Sample,
+  { ringCount, ringBytes }: Pick<Trial, 'ringCount' | 'ringBytes'>,
+): Check {
   const rate = events / seconds;
   const holds = ringBytes / Math.max(peakBytesPerSecond, 1);
   const enough = holds >= STALL_SECONDS;
   const text =
     `${formatThreeDigits(rate)} events/s (${formatBytes(bytes / seconds)}/s) in ${formatThreeDigits(seconds)} s, ` +
-    `at most ${formatBytes(peakBytesPerSecond)}/s: ${ringBytes / MEBIBYTE} MiB hold ` +
+    `at most ${formatBytes(peakBytesPerSecond)}/s${ringCount > 1 ? ' for one ring' : ''}: ` +
+    `${ringBytes / MEBIBYTE} MiB hold ` +
     (holds > 60 ? 'more than a minute of that' : `${formatThreeDigits(holds)} s of that`);
-  const advised = computeRingMebibytes(peakBytesPerSecond * STALL_SECONDS);
+  const advised = computeRingMebibytes(peakBytesPerSecond * STALL_SECONDS * ringCount);
   return {
     name: 'event ring',
     state: enough ? 'ok' : 'warning',
@@ -322,7 +326,9 @@ export function diagnoseSampledRing({ events, bytes, seconds, peakBytesPerSecond
 export function diagnoseAgentRing({ ring, recorded, lost, start_time_seconds }: AgentReport, nowMs: number): Check {
   const seconds = Math.max(nowMs / 1e3 - start_time_seconds, 1);
   const rate = Object.values(recorded).reduce((sum, count) => sum + count, 0) / seconds;
-  const lostInRing = lost.filter(({ cause }) => cause === 'ring_full').reduce((sum, { count }) => sum + count, 0);
+  const lostInRing = lost
+    .filter(({ cause }) => cause === 'ring_full' || cause === 'shed')
+    .reduce((sum, { count }) => sum + count, 0);
   const share = ring.peak_bytes / ring.size_bytes;
   const enough = share < FULL_SHARE && lostInRing === 0;
   const size = ring.size_bytes / MEBIBYTE;
@@ -331,9 +337,9 @@ export function diagnoseAgentRing({ ring, recorded, lost, start_time_seconds }: 
     state: enough ? 'ok' : 'warning',
     text:
       `the agent that records here has taken ${formatThreeDigits(rate)} events/s since its start; ` +
-      `its ring of ${size} MiB was ${Math.round(share * 100)} % full at most in the last minute, ` +
+      `${ring.count > 1 ? `the fullest of its ${ring.count} rings` : 'its ring'} of ${size} MiB was ${Math.round(share * 100)} % full at most in the last minute, ` +
       `and lost ${lostInRing} since its start`,
-    ...(!enough && { advice: `start it with --ring-size ${size * 2}` }),
+    ...(!enough && { advice: `start it with --ring-size ${computeRingMebibytes(2 * ring.count * ring.size_bytes)}` }),
     facts: { events_per_second: rate, ring_bytes: ring.size_bytes, peak_bytes: ring.peak_bytes, lost: lostInRing },
   };
 }

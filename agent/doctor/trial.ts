@@ -20,6 +20,7 @@ export interface Trial {
   attached: readonly string[];
   /** Memory that the maps take; undefined if the kernel does not report it. */
   maps: MapsTaken | undefined;
+  ringCount: number;
   /** Size of each event ring. */
   ringBytes: number;
   sample: Sample;
@@ -56,7 +57,7 @@ export async function tryCapture(
       sample.seconds = (nowMs - startMs) / 1000;
       windowMs = nowMs;
     }
-    return { attached, maps, ringBytes: events.ringBytes, sample };
+    return { attached, maps, ringCount: events.readers.length, ringBytes: events.ringBytes, sample };
   } finally {
     probes.close();
   }

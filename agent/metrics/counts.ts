@@ -9,6 +9,8 @@ const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 
 /** Values that the agent reads at the time of the report. */
 export interface ReportedNow {
+  /** Number of event rings. */
+  ringCount: number;
   /** Size of each event ring. */
   ringBytes: number;
   /** Number of bytes that wait in the fullest event ring. */
@@ -43,7 +45,7 @@ export function createCounts(node: string): AgentCounts {
       }
     },
     seeRing: ringPeak.see,
-    report({ ringBytes, pendingBytes, unsyncedSeconds, failure }) {
+    report({ ringCount, ringBytes, pendingBytes, unsyncedSeconds, failure }) {
       const { user, system } = process.cpuUsage();
       ringPeak.see(pendingBytes);
       return {
@@ -53,7 +55,12 @@ export function createCounts(node: string): AgentCounts {
         resident_bytes: process.memoryUsage.rss(),
         failure,
         unsynced_seconds: unsyncedSeconds,
-        ring: { size_bytes: ringBytes, pending_bytes: pendingBytes, peak_bytes: ringPeak.value() },
+        ring: {
+          count: ringCount,
+          size_bytes: ringBytes,
+          pending_bytes: pendingBytes,
+          peak_bytes: ringPeak.value(),
+        },
         recorded: Object.fromEntries(recorded),
         lost: [...lost.values()],
         commits: {

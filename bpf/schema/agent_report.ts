@@ -17,11 +17,15 @@ export interface AgentReport {
    * then.
    */
   unsynced_seconds?: number | undefined;
+  /** The event rings. */
   ring: {
+    /** Number of rings. */
+    count: number;
+    /** Size of each ring. */
     size_bytes: number;
-    /** Number of bytes that are waiting now. */
+    /** Number of bytes that are waiting now in the fullest ring. */
     pending_bytes: number;
-    /** Maximum number of bytes that were waiting within the last minute or two. */
+    /** Maximum number of bytes that were waiting in one ring within the last minute or two. */
     peak_bytes: number;
   };
   /** Number of events in the recording, by type. */

@@ -8,10 +8,12 @@ export const KERNEL_LOSS_CAUSES = {
   LOSS_END_MISSED: 2,
   LOSS_MARKER_UNREADABLE: 3,
   LOSS_MARKER_FLOOD: 4,
+  LOSS_SHED: 5,
 } as const;
 
 export const LOSS_CAUSES = {
   ring_full: 'the agent did not drain the ring buffer in time',
+  shed: 'a ring filled up, so calls were left out that were fast and had no error: counts are too low and percentiles too high, and slow calls are there',
   no_memory: 'the kernel had no memory to remember the start of the event',
   end_missed: 'the event ended without the kernel running the program that records it',
   definition_lost: 'an owner, a process or a file could not be described: events say that it is unknown',
@@ -60,6 +62,7 @@ export function toLossCause(cause: string): LossCause {
  */
 export const COUNTED_LOSS_CAUSES: readonly LossCause[] = [
   'ring_full',
+  'shed',
   'no_memory',
   'end_missed',
   'program_busy',
@@ -69,6 +72,7 @@ export const COUNTED_LOSS_CAUSES: readonly LossCause[] = [
 /** Remedy for each cause; null if there is no remedy, or if the cause is not a fault. */
 export const LOSS_CURES: Readonly<Record<LossCause, string | null>> = {
   ring_full: 'give the agent a larger --ring-size, or record less with --service, --event-type or --min-duration',
+  shed: 'give the agent a larger --ring-size, or record less with --service, --event-type or --min-duration',
   no_memory: 'free memory, or record less with --service or --event-type',
   end_missed: null,
   definition_lost:
@@ -101,6 +105,7 @@ export const KERNEL_LOSS_WORDS: readonly LossCause[] = [
   'end_missed',
   'marker_unreadable',
   'marker_flood',
+  'shed',
 ];
 
 /** Dimensions of the array of loss counters, `[record type][cause]`. */

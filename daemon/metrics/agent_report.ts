@@ -13,7 +13,7 @@ const agentReport: z.ZodType<AgentReport> = z.object({
   resident_bytes: count,
   failure: z.string().nullable().optional(),
   unsynced_seconds: count.optional(),
-  ring: z.object({ size_bytes: count, pending_bytes: count, peak_bytes: count }),
+  ring: z.object({ count, size_bytes: count, pending_bytes: count, peak_bytes: count }),
   recorded: z.record(z.string(), count),
   lost: z.array(z.object({ cause: z.string(), event_type: z.string().nullable(), count })),
   commits: durations,

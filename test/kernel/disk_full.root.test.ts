@@ -86,7 +86,7 @@ describe.each(Object.keys(FILE_SYSTEMS) as (keyof typeof FILE_SYSTEMS)[])('a ful
     const there = new Set(numbers);
     expect(before.filter((number) => !there.has(number))).toEqual([]);
     const missing = missingNumbers(began, numbers);
-    const lost = losses.filter(({ cause }) => cause === 'store_failed' || cause === 'ring_full');
+    const lost = losses.filter(({ cause }) => ['store_failed', 'ring_full', 'shed'].includes(cause));
     const lostCount = lost.reduce((sum, { count }) => sum + count, 0);
     expect(missing.filter((number) => !isTold(lost, began, number)).slice(0, 5)).toEqual([]);
     const sums = { fileSystem, writes: began.length, missing: missing.length, told: lostCount };

@@ -17,7 +17,7 @@ function writeMany(): number {
   return pid;
 }
 
-test('a ring that overflows loses events and counts each of them', async () => {
+test('a ring that fills up loses events and counts each of them', async () => {
   const dataFolder = temporaryFolder();
   const agent = await startAgent(dataFolder, ['--ring-size', '1']);
   let log = '';
@@ -31,7 +31,7 @@ test('a ring that overflows loses events and counts each of them', async () => {
   await agent.stop();
   const { writes, losses } = readRecording(dataFolder);
   const own = writes({ pid }).filter(({ file }) => file === '/dev/null');
-  const lost = losses().filter(({ cause }) => cause === 'ring_full');
+  const lost = losses().filter(({ cause }) => cause === 'shed');
   const lostCount = lost.reduce((sum, loss) => sum + loss.lost, 0);
   expect(own.length).toBeGreaterThan(1000);
   expect(lostCount).toBeGreaterThanOrEqual(WRITES - own.length);
@@ -40,12 +40,12 @@ test('a ring that overflows loses events and counts each of them', async () => {
   for (const { fromNs, toNs } of lost) expect(fromNs).toBeLessThan(toNs);
   const said = log
     .split('\n')
-    .filter((line) => line.includes('"cause":"ring_full"'))
+    .filter((line) => line.includes('"cause":"shed"'))
     .map((line) => JSON.parse(line) as { level: number; events: number; msg: string });
   expect(said.reduce((sum, { events }) => sum + events, 0)).toBe(lostCount);
   // The first loss is logged at once, the rest at the end.
   expect(said.length).toBeLessThanOrEqual(2);
-  expect(said[0]!.msg).toMatch(/^\d+ events lost: the agent did not drain .*; give the agent a larger --ring-size/);
+  expect(said[0]!.msg).toMatch(/^\d+ events lost: a ring filled up.*; give the agent a larger --ring-size/);
 });
 
 test('a ring of the default size loses no event, and a killed agent leaves everything that it had flushed', async () => {

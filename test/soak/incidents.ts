@@ -63,7 +63,7 @@ export const INCIDENTS = {
     await agent.begin();
   },
   async stall({ agent, lasts, made, ringWrites, toldLosses }: Scene) {
-    const told = toldLosses('ring_full');
+    const told = toldLosses('shed');
     agent.running().process.kill('SIGSTOP');
     const before = made();
     await sleep(lasts.stallMs);
@@ -71,7 +71,7 @@ export const INCIDENTS = {
     await until(() => made() - before > 1.2 * ringWrites, 'the load to fill the ring');
     agent.running().process.kill('SIGCONT');
     // An agent killed earlier than it has counted the loss leaves a loss of another cause.
-    await until(() => toldLosses('ring_full') > told, 'the agent to tell what the full ring lost');
+    await until(() => toldLosses('shed') > told, 'the agent to tell what the full ring lost');
   },
   async set_clock({ clock, random }: Scene) {
     clock.set(random);

@@ -10,7 +10,7 @@ test('the loss of an agent and a daemon under load, kills, full disks and stalls
   expect({ seed, sum: recorded + counted + uncounted, untold }).toEqual({ seed, sum: made, untold: 0 });
   expect([report.duplicates, report.failures]).toEqual([0, []]);
   // A loss that does not happen proves nothing.
-  expect(causes).toEqual(expect.arrayContaining(['agent_killed', 'ring_full']));
+  expect(causes).toEqual(expect.arrayContaining(['agent_killed', 'shed']));
   expect(Math.min(recorded, counted, uncounted)).toBeGreaterThan(100);
   const seen = new Set(report.incidents.map(({ incident }) => incident));
   expect([...seen].sort()).toEqual(SHORT.kinds.toSorted());

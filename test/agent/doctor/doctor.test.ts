@@ -91,24 +91,29 @@ describe('the ring buffer', () => {
   const sample = { seconds: 1, events: 10_000, bytes: 1.5e6, peakBytesPerSecond: 2e6 };
 
   test('a ring that holds two seconds of peak load is large enough; otherwise the required size is reported', () => {
-    expect(diagnoseSampledRing(sample, 16 * MEBIBYTE)).toMatchObject({
+    const one = { ringCount: 1, ringBytes: 16 * MEBIBYTE };
+    expect(diagnoseSampledRing(sample, one)).toMatchObject({
       state: 'ok',
       text: '10000 events/s (1.5 MB/s) in 1 s, at most 2 MB/s: 16 MiB hold 8.39 s of that',
     });
-    expect(diagnoseSampledRing({ ...sample, peakBytesPerSecond: 40e6 }, 16 * MEBIBYTE)).toMatchObject({
+    expect(diagnoseSampledRing({ ...sample, peakBytesPerSecond: 40e6 }, one)).toMatchObject({
       state: 'warning',
       advice: '--ring-size 128, for 2 s of it',
     });
-    expect(diagnoseSampledRing({ ...sample, events: 0, bytes: 0, peakBytesPerSecond: 0 }, 16 * MEBIBYTE).state).toBe(
-      'ok',
-    );
+    expect(diagnoseSampledRing({ ...sample, events: 0, bytes: 0, peakBytesPerSecond: 0 }, one).state).toBe('ok');
+    const four = { ringCount: 4, ringBytes: 4 * MEBIBYTE };
+    expect(diagnoseSampledRing({ ...sample, peakBytesPerSecond: 3e6 }, four)).toMatchObject({
+      state: 'warning',
+      text: expect.stringContaining('at most 3 MB/s for one ring: 4 MiB hold 1.4 s of that'),
+      advice: '--ring-size 32, for 2 s of it',
+    });
   });
 
   test('a larger ring is advised if it was half full or lost events', () => {
     const report = (peak: number, lost: AgentReport['lost']) =>
       ({
         start_time_seconds: 900,
-        ring: { size_bytes: 16 * MEBIBYTE, pending_bytes: 0, peak_bytes: peak * MEBIBYTE },
+        ring: { count: 1, size_bytes: 16 * MEBIBYTE, pending_bytes: 0, peak_bytes: peak * MEBIBYTE },
         recorded: { sys_write: 5000, block_io: 1000 },
         lost,
       }) as unknown as AgentReport;
@@ -122,6 +127,14 @@ describe('the ring buffer', () => {
       advice: 'start it with --ring-size 32',
     });
     expect(diagnoseAgentRing(report(1, lost), 1_000_000)).toMatchObject({ state: 'warning', facts: { lost: 7 } });
+    const shed = [{ cause: 'shed', event_type: 'sys_write', count: 3 }];
+    expect(diagnoseAgentRing(report(1, [...lost, ...shed]), 1_000_000).facts).toMatchObject({ lost: 10 });
+    const several = report(9, []);
+    several.ring.count = 4;
+    expect(diagnoseAgentRing(several, 1_000_000)).toMatchObject({
+      text: expect.stringContaining('the fullest of its 4 rings of 16 MiB was 56 % full'),
+      advice: 'start it with --ring-size 128',
+    });
   });
 });
 

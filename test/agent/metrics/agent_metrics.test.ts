@@ -72,6 +72,7 @@ test('events and losses are counted once, when they have been written to the rec
   }
   await writer.close();
   const { recorded, lost, commits } = counts.report({
+    ringCount: 1,
     ringBytes: 100,
     pendingBytes: 7,
     unsyncedSeconds: 0,
@@ -86,7 +87,7 @@ test('events and losses are counted once, when they have been written to the rec
 });
 
 const report = () =>
-  createCounts('node-1').report({ ringBytes: 64, pendingBytes: 32, unsyncedSeconds: 0, failure: null });
+  createCounts('node-1').report({ ringCount: 1, ringBytes: 64, pendingBytes: 32, unsyncedSeconds: 0, failure: null });
 
 async function asked(path: string): Promise<string> {
   return text(connect(path));

@@ -21,7 +21,7 @@ const REPORT = {
   start_time_seconds: 1,
   cpu_seconds: 1,
   resident_bytes: 1,
-  ring: { size_bytes: 1, pending_bytes: 1, peak_bytes: 1 },
+  ring: { count: 1, size_bytes: 1, pending_bytes: 1, peak_bytes: 1 },
   recorded: { sys_write: 1 },
   lost: [],
   commits: { bounds_seconds: [1], counts: [1, 0], sum_seconds: 1 },

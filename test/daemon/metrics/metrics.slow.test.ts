@@ -138,7 +138,7 @@ const REPORT = {
   start_time_seconds: 1,
   cpu_seconds: 2,
   resident_bytes: 3,
-  ring: { size_bytes: 4, pending_bytes: 5, peak_bytes: 6 },
+  ring: { count: 1, size_bytes: 4, pending_bytes: 5, peak_bytes: 6 },
   recorded: { sys_write: 7 },
   lost: [{ cause: 'ring_full', event_type: null, count: 8 }],
   commits: { bounds_seconds: [0.1], counts: [9, 1], sum_seconds: 11 },
@@ -151,7 +151,7 @@ test.each<[string, number, (socket: Socket) => void]>([
   ['is cut short', 0, (socket) => socket.end(valid.slice(0, -1))],
   ['sends nothing', 0, (socket) => socket.end()],
   ['never answers', 0, () => {}],
-  ['sends garbage', 0, (socket) => socket.end(JSON.stringify({ ...REPORT, ring: { size_bytes: 'NaN' } }))],
+  ['sends garbage', 0, (socket) => socket.end(JSON.stringify({ ...REPORT, ring: { count: 1, size_bytes: 'NaN' } }))],
   ['has buckets without bounds', 0, (socket) => socket.end(valid.replace('[9,1]', '[9,1,1,1]'))],
   ['talks without end', 0, (socket) => socket.write('1'.repeat(1 << 20))],
 ])('an agent that %s', async (_name, up, answer) => {
