@@ -206,6 +206,8 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('after %s there is no policy
   // A terminal sends Ctrl-C to the whole process group.
   const child = spawn('chroot', [debian.path, '/opt/install_packages.sh', 'the tests', 'wanted', entryOf('kr-slow')], {
     detached: true,
+    // The folder of this run is not in the root.
+    env: { ...process.env, TMPDIR: '/tmp' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
