@@ -11,7 +11,7 @@ import { findCgroups } from '../../../agent/attribution/cgroups.ts';
 import { applyLayers, listLayerStates } from '../../../agent/capture/layers.ts';
 import { isRun } from '../../../agent/capture/probes.ts';
 import { FILTER_FLAGS, FILTER_VERDICTS } from '../../../bpf/schema/filter.ts';
-import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX } from '../../../bpf/schema/losses.ts';
+import { KERNEL_LOSS_CAUSES, LOSS_CAUSES_MAX, LOSS_TYPES_MAX } from '../../../bpf/schema/losses.ts';
 import { sysWrite } from '../../../bpf/schema/sys_write.ts';
 import { u32 } from '../../native/compile.ts';
 import { ROOT, run } from '../programs.ts';
@@ -91,9 +91,11 @@ test('a call whose end was skipped is counted, also the last one of a thread', (
   }
 });
 
-/** Number of writes that were lost because their end was not seen. */
+/** Number of writes that were lost because their end was not seen, on all CPUs. */
 function missed(object: BpfObject): bigint {
-  const counters = object.map('losses').get(u32(0))!;
-  const at = (sysWrite.id * LOSS_CAUSES_MAX + KERNEL_LOSS_CAUSES.LOSS_END_MISSED) * 8;
-  return new DataView(counters.buffer, counters.byteOffset).getBigUint64(at, true);
+  const counters = new BigUint64Array(object.map('losses').get(u32(0))!.buffer);
+  const at = sysWrite.id * LOSS_CAUSES_MAX + KERNEL_LOSS_CAUSES.LOSS_END_MISSED;
+  return counters
+    .filter((_, i) => i % (LOSS_TYPES_MAX * LOSS_CAUSES_MAX) === at)
+    .reduce((sum, count) => sum + count, 0n);
 }
