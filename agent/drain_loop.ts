@@ -14,7 +14,7 @@ import type { WriterThread } from './recording/write/writer_thread.ts';
 /** Interval between drain passes while records come: an event must be queryable within 250 ms of its end. */
 const DRAIN_AFTER_MS = 160;
 /** Minimum pause between checks of publishers. */
-const CHECK_AFTER_MS = 50;
+const CHECK_AFTER_MS = 40;
 /** Poll interval while the writer has no room; this state lasts only a short time. */
 const ROOM_POLL_MS = 5;
 /** Interval at which the clock and the losses are checked even if no events arrive. */

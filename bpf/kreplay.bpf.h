@@ -149,7 +149,7 @@ struct {
 	__array(values, struct event_ring);
 } events SEC(".maps");
 
-#define DEFINITIONS_BYTES (4 << 20)
+#define DEFINITIONS_BYTES (8 << 20)
 #define FILE_DEFINITIONS_BYTES (8 << 20)
 
 /* Definitions of programs, processes, contexts and cgroups. */
