@@ -13,7 +13,7 @@ export const KERNEL_LOSS_CAUSES = {
 
 export const LOSS_CAUSES = {
   ring_full: 'the agent did not drain the ring buffer in time',
-  shed: 'a ring filled up, so calls were left out that were fast and had no error: counts are too low and percentiles too high, and slow calls are there',
+  shed: 'a ring filled up: fast calls are missing, so percentiles are too high',
   no_memory: 'the kernel had no memory to remember the start of the event',
   end_missed: 'the event ended without the kernel running the program that records it',
   definition_lost: 'an owner, a process or a file could not be described: events say that it is unknown',
@@ -26,19 +26,17 @@ export const LOSS_CAUSES = {
   store_failed: 'the recording could not be written',
   agent_stopped: 'no agent recorded; how many events there were is not known',
   agent_killed:
-    'the agent was killed, or its node went down: what was not written yet, or not yet on the disk when power was lost, is missing, and no agent recorded until the next start',
+    'the agent was killed, or its node went down: what was not written yet, or not on the disk, is missing, and no agent recorded until the next start',
   not_recorded_yet: 'no agent had recorded yet',
   not_written_yet:
     'the agent has not written yet what happened then: it does within a second, unless it is held up, stopped, or its disk is full',
   in_progress:
     'calls or requests that had begun and not ended when the agent ended, or have not yet: how long they took is not known',
-  recording_removed:
-    'the recording was removed, replaced, overwritten or moved while an agent recorded into it: what that file held is not here',
-  recording_damaged:
-    'the recording was damaged: the agent has set it aside under another name and begun a new one; what it had not written yet is missing',
+  recording_removed: 'the recording was removed, replaced, overwritten or moved while an agent recorded into it',
+  recording_damaged: 'the recording was damaged and set aside under another name: what was not written yet is missing',
   retention: 'removed because of their age or the size of the recording',
   damaged: 'a part of the recording cannot be read',
-  unreadable: 'a file in the folder of imports cannot be read: what it holds is not here',
+  unreadable: 'a file in the folder of imports cannot be read',
   not_arrived: 'the node has not shipped yet what happened then',
   unshipped: 'the byte limit of its node removed it, or its recording went, before it was shipped to the fleet',
   unavailable: 'the shard of the fleet that has what this node shipped does not answer',
