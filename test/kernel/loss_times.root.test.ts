@@ -129,11 +129,13 @@ test.each([
   writer.flush();
   const { times, losses } = recordedIn(path);
   remove();
-  expect(losses).toHaveLength(1);
-  const { fromNs, toNs, count } = losses[0]!;
-  expect(count).toBeGreaterThanOrEqual(WRITES - times.length);
-  // The last write that the ring held has a time by the clock's new setting.
-  expect([fromNs < times.at(-1)!, times.at(-1)! < toNs, toNs - fromNs < HOUR_NS]).toEqual([true, true, true]);
+  // Fast writes were left out while the ring filled up, and the others found no room.
+  expect(losses.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThanOrEqual(WRITES - times.length);
+  expect(losses.length).toBeGreaterThan(0);
+  for (const { fromNs, toNs } of losses) {
+    // The last write that the ring held has a time by the clock's new setting.
+    expect([fromNs < times.at(-1)!, times.at(-1)! < toNs, toNs - fromNs < HOUR_NS]).toEqual([true, true, true]);
+  }
 });
 
 test('what is lost before the recorder is there, in the time that its start takes, is within the range', () => {
