@@ -101,6 +101,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
       const isDrained = waiting?.isDrained() ?? false;
       recorder.settleInProgress(isDrained);
       if (isDrained) {
+        recorder.recordShed();
         progress.completeNs = waiting!.snapshotNs;
         waiting = undefined;
       }
@@ -119,6 +120,7 @@ export async function drainUntil(signal: AbortSignal, parts: DrainParts): Promis
   probes.detach();
   const isDrained = await drainAll();
   recorder.settleInProgress(isDrained);
+  recorder.recordShed();
   if (isDrained) progress.completeNs = snapshotNs;
 
   /**

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Leaves out fast calls while a ring fills up, so that slow and failed calls still find room. The calls that are left
- * out are counted. Each CPU decides for itself, by the fill level of its ring, so this also works while the agent is
- * stopped.
+ * out are counted, and summed up by owner. Each CPU decides for itself, by the fill level of its ring, so this also
+ * works while the agent is stopped.
  */
 #ifndef KREPLAY_SHED_BPF_H
 #define KREPLAY_SHED_BPF_H
@@ -34,6 +34,78 @@ struct {
 	__type(key, __u32);
 	__type(value, struct shed_state);
 } shed_states SEC(".maps");
+
+/* What the calls of a sum have in common. */
+struct shed_owner {
+	__u64 process_id;
+	__u64 context_id;
+	__u32 context_flags;
+	__u32 event_type;
+};
+
+struct shed_sum {
+	__u64 count;
+	/* Sum of the calls' results, which are the numbers of bytes of writes. */
+	__u64 bytes;
+	__u64 duration_ns;
+	__u64 longest_ns;
+	/* Starts of the calls that began first and last. */
+	__u64 first_ns;
+	__u64 last_ns;
+};
+
+/* Calls of further owners are only counted, in `losses`. */
+#define SHED_OWNERS_MAX 2048
+
+struct shed_sums_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, SHED_OWNERS_MAX);
+	__type(key, struct shed_owner);
+	__type(value, struct shed_sum);
+} shed_sums_0 SEC(".maps"), shed_sums_1 SEC(".maps");
+
+/* Holds the map in use. The agent puts the other map in its place, and then reads a map that no CPU changes any more.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct shed_sums_map);
+} shed_sums SEC(".maps") = {.values = {&shed_sums_0}};
+
+/* Adds the task's call to the sum of its owner. */
+static __noinline int sum_up_shed(struct task_state *state, __u64 event_type, __u64 start_ns, __u64 duration_ns,
+				  __u64 bytes)
+{
+	__u32 zero = 0;
+	void *sums = bpf_map_lookup_elem(&shed_sums, &zero);
+	struct shed_sum none = {}, *sum;
+	struct shed_owner owner = {};
+
+	if (!sums || !state)
+		return 0;
+	owner.process_id = state->process_id;
+	owner.context_id = state->call_context_id;
+	owner.context_flags = state->call_flags;
+	owner.event_type = event_type;
+	sum = bpf_map_lookup_elem(sums, &owner);
+	if (!sum) {
+		bpf_map_update_elem(sums, &owner, &none, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(sums, &owner);
+		if (!sum)
+			return 0;
+	}
+	if (!sum->count || start_ns < sum->first_ns)
+		sum->first_ns = start_ns;
+	sum->count++;
+	sum->bytes += bytes;
+	sum->duration_ns += duration_ns;
+	if (duration_ns > sum->longest_ns)
+		sum->longest_ns = duration_ns;
+	if (start_ns > sum->last_ns)
+		sum->last_ns = start_ns;
+	return 0;
+}
 
 /* Returns the level that the current CPU's ring calls for. */
 static __always_inline __u64 level_of_ring(void)

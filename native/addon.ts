@@ -69,6 +69,7 @@ export interface NativeObject {
   mapOpen(map: number): number;
   mapGet(map: number, key: Uint8Array, into: Uint8Array): boolean;
   mapSet(map: number, key: Uint8Array, value: Uint8Array, flags: number): void;
+  mapSetMap(outer: number, key: Uint8Array, inner: number): void;
   mapDelete(map: number, key: Uint8Array): boolean;
   mapKeys(map: number): Uint8Array;
   ringOpen(map: number): number;

@@ -1,5 +1,5 @@
 import type { MapInfo, NativeObject } from './addon.ts';
-import { runWithBpfErrors } from './errors.ts';
+import { createMisuseError, runWithBpfErrors } from './errors.ts';
 
 /**
  * A map of a loaded object. Keys and values are bytes, of exactly the map's sizes; a per-CPU map's value is
@@ -31,6 +31,19 @@ export class BpfMap {
    */
   set(key: Uint8Array, value: Uint8Array, flags = 0): void {
     runWithBpfErrors(() => this.#native.mapSet(this.#index, key, value, flags));
+  }
+
+  /**
+   * Stores `map`, of the same object, in this map of maps. When this function returns, no program uses the replaced map
+   * any more; the wait takes some milliseconds.
+   * @throws ERR_WRONG_TYPE: this is no map of maps, or `map` is of another object; BpfError EINVAL: `map` differs from
+   * the maps that this map holds
+   */
+  setMap(key: Uint8Array, map: BpfMap): void {
+    if (map.#native !== this.#native) {
+      throw createMisuseError(TypeError, 'ERR_WRONG_TYPE', `Map '${map.info.name}' is of another object`);
+    }
+    runWithBpfErrors(() => this.#native.mapSetMap(this.#index, key, map.#index));
   }
 
   /** Deletes a key; returns whether the key was there. An array's entries cannot be deleted: BpfError EINVAL. */

@@ -45,8 +45,11 @@ export interface Owner {
 export type Writer = Pick<Process, 'id' | 'service' | 'share'>;
 
 export interface OwnerLookup {
-  /** Returns the service that the event's owner names. Does not add the service to the recording; findOwner() does. */
-  findService(contextId: number, flags: number, startNs: number): string | null | undefined;
+  /**
+   * Returns the ids and the service that the event's owner names; undefined if the owner is unknown. Does not add them
+   * to the recording; findOwner() does. The result stays the same for as long as the owner applies.
+   */
+  findNames(contextId: number, flags: number, startNs: number): Pick<Owner, 'ids' | 'service'> | undefined;
   /**
    * Returns the owner of an event that started at `startNs`; undefined if the owner is unknown. A missing context
    * counts as a loss of `process`.
@@ -188,9 +191,9 @@ export function createContexts(options: ContextsOptions): Contexts {
 
   const lookup = {
     isForgotten,
-    findService(contextId: number, flags: number, startNs: number) {
+    findNames(contextId: number, flags: number, startNs: number) {
       const owner = contexts.get(contextId);
-      return owner && !hasEnded(owner, flags, startNs) ? owner.service : undefined;
+      return owner && !hasEnded(owner, flags, startNs) ? owner : undefined;
     },
     internWithoutSpan: (ids: ContextIds) => intern({ ...ids, spanId: null }),
   };

@@ -134,7 +134,7 @@ export const fillOrigins: Filler = ({ columns }, decoded, tables) => {
       const timeNs = readU64At(words, origin + ORIGIN_OFFSETS.time_ns);
       const contextId = readU64At(words, origin + ORIGIN_OFFSETS.context_id);
       const process = processes.get(readU64At(words, origin + ORIGIN_OFFSETS.process_id));
-      const isWanted = wantsDataOwner(process, contexts.findService(contextId, flags, timeNs));
+      const isWanted = wantsDataOwner(process, contexts.findNames(contextId, flags, timeNs)?.service);
       const owner = isWanted ? contexts.findOwner(contextId, flags, timeNs, process) : undefined;
       // Two processes without a definition may be different owners, so no origin represents them.
       if (!isWanted || (!owner && process.id === 0)) {

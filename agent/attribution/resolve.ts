@@ -87,7 +87,7 @@ export function createResolver(decoded: DecodedBlock, tables: ReferenceTables): 
       const { processes, contexts } = tables;
       const flags = words[(offset + FLAGS_OFFSET) >>> 2]!;
       const startNs = readU64At(words, offset + TIMESTAMP_OFFSET);
-      const labelled = contexts.findService(readU64At(words, offset + CONTEXT_OFFSET), flags, startNs);
+      const labelled = contexts.findNames(readU64At(words, offset + CONTEXT_OFFSET), flags, startNs)?.service;
       if (labelled) return wantsService(labelled);
       if (processes.get(readU64At(words, offset + PROCESS_OFFSET)).isWanted) return true;
       return hasOrigin(

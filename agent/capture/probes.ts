@@ -19,6 +19,7 @@ import { CAPTURE_CAPABILITIES, findMissingCapabilities } from './capabilities.ts
 import { createEventRings, type EventRings, groupCpus, planRings } from './event_rings.ts';
 import { applyLayers, type LayerName, type LayerState, listLayerStates } from './layers.ts';
 import { findMissingFeatures, findWrongTracepoints } from './requirements.ts';
+import { createShedSumReader, type ShedSum } from './shed_sums.ts';
 
 export const BTF = '/sys/kernel/btf/vmlinux';
 
@@ -27,6 +28,8 @@ export interface Probes {
   readonly definitions: RingReader;
   readonly fileDefinitions: RingReader;
   readonly losses: BpfMap;
+  /** Takes the calls that were left out while a ring filled up, by owner. */
+  takeShedSums(): ShedSum[];
   /** Losses counted by process. */
   readonly processLosses: BpfMap;
   /** Bios that wait for their request to be issued: `bio_owners` of bpf/bio_owner.bpf.h. */
@@ -166,6 +169,10 @@ function loadProbes({ agentPid, cgroupHierarchy, without = [], settings, ...size
       pendingBytes,
       sleep: createSleeper(object, pendingBytes),
       losses: object.map('losses'),
+      takeShedSums: createShedSumReader(object.map('shed_sums'), [
+        object.map('shed_sums_0'),
+        object.map('shed_sums_1'),
+      ]),
       processLosses: object.map('process_losses'),
       waitingBios,
       forgetBio(key) {

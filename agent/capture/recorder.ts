@@ -44,6 +44,7 @@ import { createDefinitionStream } from './definition_stream.ts';
 import { createInProgress, type InProgress, WAIT_MAX_NS } from './in_progress.ts';
 import type { Probes } from './probes.ts';
 import { createProcessLosses, type ProcessLosses } from './process_losses.ts';
+import { createShedOwners } from './shed_sums.ts';
 import type { WallClock } from './wall_clock.ts';
 
 /**
@@ -76,6 +77,11 @@ export interface Recorder {
    * because `drain` is called too rarely while nothing is recorded. Returns when the next check is due.
    */
   checkPublishers(nowMs: number): number;
+  /**
+   * Passes the calls that the kernel side left out to the writer, if there are any. They include each left-out call
+   * that began before the snapshot of the last `findInProgress` and is not in progress.
+   */
+  recordShed(): void;
   /** Sets which events are recorded from now on. */
   setFilter(settings: FilterSettings): void;
   /** Number of events recorded since the start. */
@@ -126,6 +132,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
     toWallNs: clock.toWallNs,
     pass: writer.setInProgress,
   });
+  const shed = createShedOwners({
+    contexts,
+    processes,
+    isWanted: (process, labelled) => !wanted.asks || (labelled ? wanted.service(labelled) : process.isWanted),
+  });
   let recursionMisses = 0n;
   let drainedBootNs = probes.attachedFromNs;
   let eventCount = 0;
@@ -161,7 +172,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
   function takeKernelLosses() {
     const from = drainedBootNs;
     drainedBootNs = clock.bootNs();
-    const { losses, contextEndsLost } = kernelLosses.take();
+    const { losses: all, contextEndsLost } = kernelLosses.take();
+    const losses = all.filter(({ cause }) => cause !== 'shed');
+    for (const { cause, eventType, count } of all) if (cause === 'shed') shed.count(eventType, count, from);
     const missed = probes.recursionMisses();
     const busy = Number(missed - recursionMisses);
     recursionMisses = missed;
@@ -171,6 +184,16 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const counts = [...shared, ...buildUntypedLosses([['program_busy', busy]])];
     makeRoomForBios(losses);
     return { counts, fromNs: clock.toWallNs(from), toNs: clock.toWallNs(clock.bootNs()) };
+  }
+
+  function recordShed(): void {
+    if (!shed.hasCounted()) return;
+    const sums = probes.takeShedSums();
+    definitions.drain();
+    for (const { fromNs, toNs, ...calls } of shed.take(sums, clock.bootNs())) {
+      lossCount += calls.count;
+      writer.recordLoss({ cause: 'shed', ...calls, fromNs: clock.toWallNs(fromNs), toNs: clock.toWallNs(toNs) });
+    }
   }
 
   function takeOwnLosses(): LossCount[] {
@@ -211,6 +234,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     },
     findInProgress: () => inProgress.takeSnapshot(clock.bootNs(), wanted.minDurationNs),
     settleInProgress: inProgress.settle,
+    recordShed,
     checkPublishers: (nowMs) => publishers?.checkDue(nowMs) ?? Number.POSITIVE_INFINITY,
     setFilter(settings) {
       wanted.asks = asksForProcesses(settings);

@@ -1,9 +1,10 @@
 /** The part of an answer that describes missing events. */
 import { z } from 'zod';
-import { time, timeOrNull } from './values.ts';
+import { int64 } from '../../bpf/schema/api.ts';
+import { durationNs, time, timeOrNull } from './values.ts';
 
 /**
- * Number of gaps above which the gaps of an answer are merged. Gaps of the same node, cause and service that are close
+ * Number of gaps above which the gaps of an answer are merged. Gaps of the same node, cause and owner that are close
  * to each other become one longer gap, and their lost events are added up.
  */
 export const GAPS_MAX = 1000;
@@ -55,14 +56,27 @@ const unendedSchema = z.object({
     .meta({ description: 'owner of the task that queued a block request' }),
 });
 
+/** What is known of missing events that are not recorded one by one, but summed up. */
+const sumsOfMissing = {
+  bytes: int64()
+    .optional()
+    .meta({ description: 'bytes that the missing calls wrote; absent where the calls were not summed up' }),
+  duration_ns: durationNs('sum of the durations of the missing calls; absent like `bytes`').optional(),
+  longest_ns: durationNs('the longest duration of a missing call; absent like `bytes`').optional(),
+};
+
 const gapSchema = z.object({
   ...time('from', 'start'),
   ...time('to', 'end'),
   lost: z.int().nonnegative().meta({ description: 'missing events; 0 when they could not be counted' }),
   cause: z.string().meta({ description: 'why events are missing, such as ring_full or agent_stopped' }),
   service: z.string().optional().meta({
-    description: 'service of all missing events, none of which has an owner; absent where it is not known',
+    description: 'service of all missing events; absent where it is not known',
   }),
+  transaction_id: z.string().nullable().optional().meta({
+    description: 'transaction of all missing events, null when they have none; absent where it is not known',
+  }),
+  ...sumsOfMissing,
   node: z.string().nullable().meta({
     description:
       'host whose recording lacks the events; null for an unreadable file whose host is not known, and for a shard of a fleet whose hosts are not known',
@@ -90,6 +104,7 @@ const lossSchema = z.object({
       description: `as in a gap; absent where a sum is over several nodes, because there would be more than ${LOSSES_MAX} sums`,
     }),
   lost: z.int().nonnegative().meta({ description: 'missing events, as far as they could be counted' }),
+  ...sumsOfMissing,
   gap_count: z.int().positive().meta({ description: 'number of gaps' }),
   ...time('from', 'start of the first gap'),
   ...time('to', 'end of the last gap'),
@@ -110,10 +125,10 @@ export const coverageSchema = z
       .array(gapSchema)
       .optional()
       .meta({
-        description: `with \`coverage=full\`: each gap, by start; at most about ${GAPS_MAX}: beyond that, gaps of the same node, cause and service that are close to each other are merged`,
+        description: `with \`coverage=full\`: each gap, by start; at most about ${GAPS_MAX}: beyond that, gaps of the same node, cause and owner that are close to each other are merged`,
       }),
     other_losses: summedLosses(
-      'sums of losses in the window that concern only services other than those of the query or of its transaction; absent without any',
+      'sums of losses in the window that concern only other services than those of the query or of its transaction, or only other transactions; absent without any',
     ).optional(),
     others: z
       .array(gapSchema)

@@ -1,5 +1,7 @@
 /** Computes, in the API's terms, which events of a window are missing from the recording. */
 
+import { buildOwnerKey, type LossOwner } from '../../agent/recording/format/losses.ts';
+import { max } from '../base/bigints.ts';
 import { type Coverage, GAPS_MAX, UNREADABLE_MAX } from '../contract/coverage_schema.ts';
 import type { ShardWatch } from '../store/fleet_state.ts';
 import type { EventFilter, NodeLoss, NodeSpan, Store } from '../store/store.ts';
@@ -74,7 +76,7 @@ export type CoverageGap = Omit<NonNullable<Coverage['gaps']>[number], 'from_time
 /** The gaps in the events of an answer. */
 export interface FoundCoverage extends Pick<Coverage, 'complete' | 'lost' | 'recorded_until' | 'unreadable'> {
   gaps: CoverageGap[];
-  /** Gaps that concern only services other than those of the answer. */
+  /** Gaps that concern only other services or transactions than those of the answer. */
   others?: CoverageGap[];
   nodes: { node: string; recorded_until: bigint }[];
   in_progress?: FoundInProgress;
@@ -94,48 +96,80 @@ export function buildCoverage(
   return { complete: gaps.length === 0, lost, gaps, ...findRecordedUntil(spans, nodes), window: { fromNs, toNs } };
 }
 
-/** Returns whether the answer may lack events because of this loss: a loss of one service concerns no other service. */
-export function mayTouch({ service }: Pick<NodeLoss, 'service'>, { services, excludedServices }: OfServices): boolean {
-  if (service === undefined) return true;
-  return (services?.includes(service) ?? true) && !excludedServices?.includes(service);
+/**
+ * Returns whether the answer may lack events because of this loss: a loss of one service or transaction concerns no
+ * other one.
+ */
+export function mayTouch({ service, transactionId }: LossOwner, asked: OfOwners): boolean {
+  if (service !== undefined && asked.services?.includes(service) === false) return false;
+  if (service !== undefined && asked.excludedServices?.includes(service)) return false;
+  if (asked.transactionId === undefined) return true;
+  if (transactionId !== undefined) return transactionId === asked.transactionId;
+  return service === undefined || asked.services !== undefined || asked.seenServices?.includes(service) !== false;
 }
 
-type OfServices = Pick<CoverageQuery, 'services' | 'excludedServices'>;
+type OfOwners = Pick<CoverageQuery, 'services' | 'excludedServices' | 'transactionId' | 'seenServices'>;
 
 /** Converts losses to gaps, and merges gaps; `losses` must be in order of start. */
 function mergeGaps(losses: readonly NodeLoss[]): CoverageGap[] {
   // An agent under load records a loss at every drain, so gaps that touch are merged.
   let gaps = joinGaps(losses.map(toGap), 0n);
-  // Gaps of different causes, nodes or services are not merged, so there may still be more than GAPS_MAX gaps.
+  // Gaps of different causes, nodes or owners are not merged, so there may still be more than GAPS_MAX gaps.
   for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
     gaps = joinGaps(gaps, apartNs);
-  if (gaps.length <= GAPS_MAX || losses.every(({ service }) => service === undefined)) return gaps;
+  if (gaps.length <= GAPS_MAX) return gaps;
+  if (losses.some(({ transactionId }) => transactionId !== undefined))
+    return mergeGaps(losses.map(({ transactionId: _, ...loss }) => loss));
+  if (losses.every(({ service }) => service === undefined)) return gaps;
   return mergeGaps(losses.map(({ service: _, ...loss }) => loss));
 }
 
-function toGap({ fromNs, toNs, lost, cause, service, node }: NodeLoss): CoverageGap {
-  return { from: fromNs, to: toNs, lost, cause, ...(service !== undefined && { service }), node };
+function toGap({ fromNs, toNs, lost, cause, service, transactionId, sums, node }: NodeLoss): CoverageGap {
+  return {
+    from: fromNs,
+    to: toNs,
+    lost,
+    cause,
+    ...(service !== undefined && { service }),
+    ...(transactionId !== undefined && { transaction_id: transactionId }),
+    ...(sums && { bytes: sums.bytes, duration_ns: sums.durationNs, longest_ns: sums.longestNs }),
+    node,
+  };
 }
 
 /**
- * Merges gaps of the same node, cause and service that are at most `apartNs` apart. `gaps` must be in order of start,
+ * Merges gaps of the same node, cause and owner that are at most `apartNs` apart. `gaps` must be in order of start,
  * and the result is in this order too.
  */
 function joinGaps(gaps: readonly CoverageGap[], apartNs: bigint): CoverageGap[] {
   const joint: CoverageGap[] = [];
   const lastOf = new Map<string, CoverageGap>();
   for (const gap of gaps) {
-    const key = JSON.stringify([gap.cause, gap.node, gap.service]);
+    const key = JSON.stringify([
+      gap.cause,
+      gap.node,
+      gap.bytes === undefined,
+      buildOwnerKey({ service: gap.service, transactionId: gap.transaction_id }),
+    ]);
     const open = lastOf.get(key);
     if (open && gap.from <= open.to + apartNs) {
       if (gap.to > open.to) open.to = gap.to;
       open.lost += gap.lost;
+      addSums(open, gap);
     } else {
       lastOf.set(key, gap);
       joint.push(gap);
     }
   }
   return joint;
+}
+
+/** Adds the sums of the gap to the sums of `open`; both have sums, or neither has. */
+function addSums(open: CoverageGap, gap: CoverageGap): void {
+  if (gap.bytes === undefined) return;
+  open.bytes! += gap.bytes;
+  open.duration_ns! += gap.duration_ns!;
+  open.longest_ns = max(open.longest_ns!, gap.longest_ns!);
 }
 
 function findRecordedUntil(spans: readonly NodeSpan[], asked: readonly string[] = []) {

@@ -35,7 +35,7 @@ export async function sumLosses(store: Store, found: FoundCoverage, spans: reado
   return groups.map((gaps) => sumGaps(gaps, counted)).sort(compareSums);
 }
 
-/** Sums up gaps that concern only services other than those of the answer; these sums have no shares. */
+/** Sums up gaps that concern only other services or transactions than the answer; these sums have no shares. */
 export function sumOtherLosses(gaps: readonly CoverageGap[]): LossSum[] {
   return groupGaps(gaps)
     .map((some) => sumGaps(some, new Map()))
@@ -95,9 +95,20 @@ function sumGaps(gaps: readonly CoverageGap[], counted: ReadonlyMap<string, Coun
     cause,
     ...(isOfOneNode && { node }),
     lost: sumLost(gaps),
+    ...addUpSums(gaps),
     gap_count: gaps.length,
     ...addTimeTexts({ from: gaps.map(({ from }) => from).reduce(min), to: gaps.map(({ to }) => to).reduce(max) }),
     rate: isCounted({ cause }) ? computeRate(gaps, counted) : null,
+  };
+}
+
+/** Adds up what is known of the missing events; nothing if a gap has missing events that were not summed up. */
+function addUpSums(gaps: readonly CoverageGap[]): Pick<LossSum, 'bytes' | 'duration_ns' | 'longest_ns'> {
+  if (gaps.some(({ bytes }) => bytes === undefined)) return {};
+  return {
+    bytes: gaps.reduce((sum, { bytes }) => sum + bytes!, 0n),
+    duration_ns: gaps.reduce((sum, { duration_ns }) => sum + duration_ns!, 0n),
+    longest_ns: gaps.map(({ longest_ns }) => longest_ns!).reduce(max),
   };
 }
 

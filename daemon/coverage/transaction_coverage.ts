@@ -41,7 +41,7 @@ async function readRecordedCoverage(
 ): Promise<FoundCoverage> {
   const { fromNs, toNs, nodes, transactionId, excluded } = filter;
   const services = { services: filter.services, excludedServices: excluded?.services };
-  const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, ...services, nowNs };
+  const window = { fromNs, toNs, nodes, excludedNodes: excluded?.nodes, ...services, transactionId, nowNs };
   // The transaction may continue in an unreadable file, or exist only in such a file.
   if ((await store.listUnreadable(nodes)).length > 0) return readCoverage(store, read, window);
   const transaction = transactionId === undefined ? undefined : await store.findTransaction(transactionId);
@@ -72,8 +72,12 @@ async function readOwnCoverage(
   // A loss of a service that was not seen in the transaction goes to `others`: any service may use the id of any
   // transaction, so otherwise every loss would count.
   const seenServices = [...transaction.services, ...unendedOwn.map(({ service_name }) => service_name)];
-  const services = window.services ?? (unlisted.length > 0 ? undefined : seenServices);
-  const own = { ...window, nodes: window.nodes ?? knownNodes, services };
+  const own = {
+    ...window,
+    nodes: window.nodes ?? knownNodes,
+    transactionId: transaction.transactionId,
+    seenServices: unlisted.length > 0 ? undefined : seenServices,
+  };
   const ownRead = { spans: spans.filter(({ node }) => own.nodes.includes(node)).map(cutSpan), unended };
   // The transaction lasts at least until the start of its last call without a known end, even after a long time without
   // events.

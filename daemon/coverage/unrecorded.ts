@@ -24,6 +24,13 @@ export interface CoverageQuery {
   services?: readonly string[] | undefined;
   /** Services whose events the query excludes. */
   excludedServices?: readonly string[] | undefined;
+  /** The transaction to which the query is limited. */
+  transactionId?: string | undefined;
+  /**
+   * Services in which the transaction was seen; undefined if it may have run in any service. A loss without a known
+   * transaction concerns the transaction only if it may belong to one of these services.
+   */
+  seenServices?: readonly string[] | undefined;
   /** Time of the query: no recorded event is later. */
   nowNs: bigint;
 }

@@ -3,6 +3,7 @@
  * store reads the recordings of this machine (`embedded/`). Another store reads a database on other machines
  * (`fleet/`), so all answers are asynchronous. Replay plans read local recordings directly, in a separate thread.
  */
+import type { LossDetail, LossOwner } from '../../agent/recording/format/losses.ts';
 import type { EventFilter, EventValues } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { RecordedUnended } from '../../agent/recording/read/unended.ts';
@@ -34,13 +35,11 @@ export interface ScanRequest {
 }
 
 /** Missing events, which occurred somewhere between `fromNs` and `toNs`. */
-export interface NodeLoss {
+export interface NodeLoss extends LossOwner, LossDetail {
   fromNs: bigint;
   toNs: bigint;
   lost: number;
   cause: string;
-  /** Service of all missing events; undefined if they may belong to any service. */
-  service?: string | undefined;
   /** Node of the missing events; null for a file whose node is unknown. */
   node: string | null;
 }

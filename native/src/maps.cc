@@ -75,6 +75,26 @@ Napi::Value NativeObject::map_set(const Napi::CallbackInfo &info)
 	return info.Env().Undefined();
 }
 
+/* (map of maps: index, key: Uint8Array, map: index) */
+Napi::Value NativeObject::map_set_map(const Napi::CallbackInfo &info)
+{
+	REQUIRE_CREATED_MAP(0, outer_index, outer);
+	REQUIRE_BYTES(1, key);
+	REQUIRE_CREATED_MAP(2, inner_index, inner);
+	REQUIRE_SIZE(key, bpf_map__key_size(outer));
+	const int type = bpf_map__type(outer);
+	if (type != BPF_MAP_TYPE_ARRAY_OF_MAPS && type != BPF_MAP_TYPE_HASH_OF_MAPS) {
+		throw_code(info.Env(), "ERR_WRONG_TYPE",
+			   std::string("Map '") + bpf_map__name(outer) + "' is not a map of maps");
+		return info.Env().Undefined();
+	}
+	/* The kernel returns once no program uses the replaced map: maybe_wait_bpf_programs(), kernel/bpf/syscall.c. */
+	const int inner_fd = bpf_map__fd(inner);
+	if (bpf_map_update_elem(bpf_map__fd(outer), key.data, &inner_fd, BPF_ANY) < 0)
+		throw_bpf(info.Env(), "bpf_map_update_elem", errno);
+	return info.Env().Undefined();
+}
+
 /* (map: index, key: Uint8Array): whether it was there */
 Napi::Value NativeObject::map_delete(const Napi::CallbackInfo &info)
 {

@@ -34,6 +34,7 @@ Napi::Function NativeObject::define(Napi::Env env)
 			       InstanceMethod("mapOpen", &NativeObject::map_open),
 			       InstanceMethod("mapGet", &NativeObject::map_get),
 			       InstanceMethod("mapSet", &NativeObject::map_set),
+			       InstanceMethod("mapSetMap", &NativeObject::map_set_map),
 			       InstanceMethod("mapDelete", &NativeObject::map_delete),
 			       InstanceMethod("mapKeys", &NativeObject::map_keys),
 			       InstanceMethod("ringOpen", &NativeObject::ring_open),

@@ -72,6 +72,7 @@ class NativeObject : public Napi::ObjectWrap<NativeObject>
 	Napi::Value map_open(const Napi::CallbackInfo &info);
 	Napi::Value map_get(const Napi::CallbackInfo &info);
 	Napi::Value map_set(const Napi::CallbackInfo &info);
+	Napi::Value map_set_map(const Napi::CallbackInfo &info);
 	Napi::Value map_delete(const Napi::CallbackInfo &info);
 	Napi::Value map_keys(const Napi::CallbackInfo &info);
 

@@ -12,7 +12,7 @@ async function run(
 ) {
   const startedMs = performance.now();
   const stop = new AbortController();
-  const seen = { looks: 0, settled: 0 };
+  const seen = { looks: 0, settled: 0, shed: 0 };
   /** Whether events were taken out of the ring, and nothing was said since of what is in progress. */
   let isUnsettled = false;
   const progress = { polledMs: 0, completeNs: 0n };
@@ -44,6 +44,9 @@ async function run(
       if (isDrained) seen.settled++;
       isUnsettled = false;
     },
+    recordShed() {
+      seen.shed++;
+    },
     checkPublishers: () => Number.POSITIVE_INFINITY,
   };
   const parts = {
@@ -64,22 +67,24 @@ async function run(
 }
 
 test('a flood is drained before the loop looks at what is in progress, and answers still become complete', async () => {
-  const { looks, settled, seconds } = await run(
+  const { looks, settled, shed, seconds } = await run(
     () => 4 * MIB,
     (progress) => progress.settled >= 2,
   );
   // The last is the one of the end.
   expect(settled).toBe(3);
   expect(looks).toBe(3);
+  // What was left out is told before answers become complete.
+  expect(shed).toBe(3);
   expect(seconds).toBeGreaterThan(1);
 });
 
 test('a record that stays unfinished at the end leaves nothing in progress that has ended', async () => {
-  const { looks, settled } = await run(
+  const { looks, settled, shed } = await run(
     () => 0,
     () => true,
     8,
   );
   // The loop looked once more at its end, which was not drained.
-  expect([looks, settled]).toEqual([2, 1]);
+  expect([looks, settled, shed]).toEqual([2, 1, 2]);
 });

@@ -83,3 +83,96 @@ test('while the agent drains, a flood leaves out fast calls only, and loses none
   reader.close();
   expect(counted + shed + end_missed).toBe(MADE + FAST * 9);
 }, 60_000);
+
+/** Calls of one owner, as the program counts them or as the recording has them. */
+interface OwnerCalls {
+  count: number;
+  bytes: bigint;
+  durationNs: bigint;
+  longestNs: bigint;
+}
+
+const NO_CALLS: OwnerCalls = { count: 0, bytes: 0n, durationNs: 0n, longestNs: 0n };
+
+const addCalls = (a: OwnerCalls, b: OwnerCalls): OwnerCalls => ({
+  count: a.count + b.count,
+  bytes: a.bytes + b.bytes,
+  durationNs: a.durationNs + b.durationNs,
+  longestNs: a.longestNs > b.longestNs ? a.longestNs : b.longestNs,
+});
+
+/** Runs the program; returns what it made by owner: `service transaction`. */
+function makeCalls(threads: number, transactions: number, count: number): Map<string, OwnerCalls> {
+  const made = new Map<string, OwnerCalls>();
+  const printed = run(compileProgram('shed_owners'), [threads, transactions, count].map(String));
+  for (const line of printed.trim().split('\n')) {
+    const [thread, transaction, number, bytes, durationNs, longestNs] = line.split(' ');
+    const owner = transaction === '-' ? 'shed_owners -' : `shop${thread} ${transaction}`;
+    const calls = {
+      count: Number(number),
+      bytes: BigInt(bytes!),
+      durationNs: BigInt(durationNs!),
+      longestNs: BigInt(longestNs!),
+    };
+    made.set(owner, addCalls(made.get(owner) ?? NO_CALLS, calls));
+  }
+  return made;
+}
+
+/** Returns the calls that are recorded one by one and the calls that are summed up, by owner. */
+function readCalls(recorded: Recorded): { calls: Map<string, OwnerCalls>; unowned: number } {
+  const calls = new Map<string, OwnerCalls>();
+  const add = (service: string, transactionId: string | null, more: OwnerCalls) => {
+    const owner = `${service} ${transactionId ?? '-'}`;
+    calls.set(owner, addCalls(calls.get(owner) ?? NO_CALLS, more));
+  };
+  for (const { service_name, transaction_id, result, duration_ns } of recorded.writes({ comms: ['shed_owners'] }))
+    add(service_name, transaction_id, { count: 1, bytes: result, durationNs: duration_ns, longestNs: duration_ns });
+  let unowned = 0;
+  for (const { cause, lost, service, transactionId, sums } of recorded.losses()) {
+    if (cause !== 'shed') continue;
+    if (service === undefined || transactionId === undefined) unowned += lost;
+    else add(service, transactionId, { count: lost, ...sums! });
+  }
+  return { calls, unowned };
+}
+
+/** Records the program while the agent is stopped. */
+async function recordOwners(threads: number, transactions: number, count: number) {
+  const agent = await startAgent(temporaryFolder(), ['--ring-size', '1', '--comm', 'shed_owners']);
+  agent.process.kill('SIGSTOP');
+  const made = makeCalls(threads, transactions, count);
+  agent.process.kill('SIGCONT');
+  await agent.stop();
+  const recorded = readRecording(agent.dataFolder);
+  const missedEnds = recorded.losses().reduce((sum, { cause, lost }) => sum + (cause === 'end_missed' ? lost : 0), 0);
+  return { made, missedEnds, recorded, ...readCalls(recorded) };
+}
+
+test('what is left out is summed up by service and transaction', async () => {
+  const { made, calls, unowned, missedEnds } = await recordOwners(4, 20, 2000);
+  expect(unowned).toBe(0);
+  expect([...calls.keys()].sort()).toEqual([...made.keys()].sort());
+  let missing = 0;
+  for (const [owner, known] of calls) {
+    const own = made.get(owner)!;
+    missing += own.count - known.count;
+    // A missed end is a call with an unknown number of bytes.
+    if (own.count === known.count) expect({ owner, bytes: known.bytes }).toEqual({ owner, bytes: own.bytes });
+    // The program's own clock includes the way into the kernel and back.
+    expect(known.durationNs).toBeLessThan(own.durationNs);
+    expect(known.longestNs).toBeLessThan(own.longestNs);
+    expect(known.longestNs).toBeGreaterThan(known.durationNs / BigInt(known.count));
+  }
+  expect(missing).toBeLessThanOrEqual(missedEnds);
+}, 60_000);
+
+test('of more owners than the kernel side sums up, each call is counted and none is given to another owner', async () => {
+  const { made, calls, unowned, missedEnds } = await recordOwners(8, 600, 30);
+  const total = [...made.values()].reduce((sum, { count }) => sum + count, 0);
+  const known = [...calls.values()].reduce((sum, { count }) => sum + count, 0);
+  expect(unowned).toBeGreaterThan(0);
+  expect(known + unowned).toBeLessThanOrEqual(total);
+  expect(known + unowned).toBeGreaterThanOrEqual(total - missedEnds);
+  for (const [owner, { count }] of calls) expect([owner, count <= made.get(owner)!.count]).toEqual([owner, true]);
+}, 60_000);

@@ -1,4 +1,4 @@
-/* Puts records into one of several rings, or of several arrays, one per test run. */
+/* Puts records into one of several rings, or counts in one of several arrays, one per test run. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
@@ -29,6 +29,30 @@ struct {
 	__type(key, __u32);
 	__array(values, struct array);
 } arrays SEC(".maps");
+
+/* The two arrays that `numbers` may hold. */
+struct array first SEC(".maps"), second SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct array);
+} numbers SEC(".maps") = {.values = {&first}};
+
+/* Adds 1 to the number of the array that `numbers` holds. Returns 1 if there is none. */
+SEC("syscall")
+int count(void *unused)
+{
+	__u32 zero = 0;
+	void *array = bpf_map_lookup_elem(&numbers, &zero);
+	__u64 *number = array ? bpf_map_lookup_elem(array, &zero) : 0;
+
+	if (!number)
+		return 1;
+	__sync_fetch_and_add(number, 1);
+	return 0;
+}
 
 struct request {
 	__u32 ring;

@@ -64,6 +64,33 @@ test('each ring has its own records, in order, and its own positions', () => {
   );
 });
 
+test('a map of maps holds the map that was put there last, and no program uses the replaced one any more', () => {
+  object.load();
+  const [numbers, first, second] = ['numbers', 'first', 'second'].map((name) => object.map(name));
+  const count = () => object.testRun('count').returnValue;
+  const readCounts = () =>
+    [first!, second!].map((map) => Number(new BigUint64Array(map.get(u32(0))!.slice().buffer)[0]));
+  const expected = [0, 0];
+  for (const at of [0, 1, 1, 0, 1]) {
+    numbers!.setMap(u32(0), at === 0 ? first! : second!);
+    for (let i = 0; i <= at; i++) expect(count()).toBe(0);
+    expected[at]! += at + 1;
+    expect(readCounts()).toEqual(expected);
+  }
+  expect(thrownBy(() => first!.setMap(u32(0), second!)).code).toBe('ERR_WRONG_TYPE');
+  expect(thrownBy(() => numbers!.setMap(u32(0), numbers!)).code).toBe('EINVAL');
+  expect(thrownBy(() => numbers!.setMap(u32(1), first!)).code).toBe('E2BIG');
+  expect(thrownBy(() => numbers!.setMap(new Uint8Array(3), first!)).code).toBe('ERR_OUT_OF_RANGE');
+  expect(thrownBy(() => object.map('rings').setMap(u32(0), first!)).code).toBe('EINVAL');
+  const other = BpfObject.open(compileBpf('rings'));
+  other.load();
+  const foreign = other.map('first');
+  expect(thrownBy(() => numbers!.setMap(u32(0), foreign)).code).toBe('ERR_WRONG_TYPE');
+  other.close();
+  object.close();
+  expect(thrownBy(() => numbers!.setMap(u32(0), first!)).code).toBe('ERR_CLOSED');
+});
+
 test('several rings are drained into one buffer, as far as it has room', () => {
   object.load();
   const rings = object.rings('rings', 2, RING_BYTES);

@@ -181,7 +181,8 @@ const BESIDE: readonly FleetTable[] = [
         event_type LowCardinality(String)
         count UInt64
         from_ns UInt64
-        to_ns UInt64`),
+        to_ns UInt64
+        detail String`),
       ARRIVED,
     ],
     key: ['recording', 'loss_id'],

@@ -169,7 +169,8 @@ CREATE TABLE loss (
   to_ns INTEGER NOT NULL,
   cause TEXT NOT NULL,
   event_type TEXT,
-  count INTEGER NOT NULL
+  count INTEGER NOT NULL,
+  detail TEXT
 ) STRICT;
 
 -- wall clock = boot clock + offset, from boot_ns on. suspended_ns: how long the node slept before that.

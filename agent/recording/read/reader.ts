@@ -16,7 +16,7 @@ import {
   toDamageError,
   toRecordingError,
 } from '../format/errors.ts';
-import { type ClockStep, type Loss, parseReason, WORD_MAX } from '../format/losses.ts';
+import { type ClockStep, type Loss, parseDetail, parseReason, WORD_MAX } from '../format/losses.ts';
 import { STORED_COLUMNS } from '../format/pieces.ts';
 import { checkFormat, decodeStoredMax, EXPORTED_TRANSACTION, PAGE_BYTES, toStored } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
@@ -624,7 +624,7 @@ function readColumnLocations(database: Database.Database, path: string): ColumnL
 /* Reads the losses and clock steps of a recording. */
 
 const LOSSES = `
-SELECT from_ns, to_ns, cause, event_type, count
+SELECT from_ns, to_ns, cause, event_type, count, detail
 FROM loss
 WHERE from_ns < :toNs AND to_ns >= :fromNs
 ORDER BY loss_id`;
@@ -654,7 +654,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value.length <= WORD_MAX;
 }
 
-type LossRow = [bigint, bigint, string, Loss['eventType'], bigint];
+type LossRow = [bigint, bigint, string, Loss['eventType'], bigint, unknown];
 
 function openLossReader(database: Database.Database): LossReader {
   const losses = database.prepare<[object], LossRow>(LOSSES).raw().safeIntegers();
@@ -673,10 +673,11 @@ function openLossReader(database: Database.Database): LossReader {
   return {
     losses: (fromNs = 0n, toNs = U64_MAX) =>
       losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map((row) => {
-        const [from, to, cause, eventType, count] = row;
-        if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)))
+        const [from, to, cause, eventType, count, text] = row;
+        const detail = parseDetail(text);
+        if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)) || !detail)
           throw createCorruptError('its list of losses is malformed');
-        return { fromNs: from, toNs: to, ...parseReason(cause), eventType, count: Number(count) };
+        return { fromNs: from, toNs: to, ...parseReason(cause), ...detail, eventType, count: Number(count) };
       }),
     clockSteps: () => listClockStepsAfter(0).map(({ clockId: _, ...step }) => step),
     listClockStepsAfter,

@@ -16,7 +16,7 @@ import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { createAbsentValues } from '../codec/absent.ts';
 import { type BlockRange, SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import type { NextIds } from '../format/ids.ts';
-import type { ClockStep, Loss } from '../format/losses.ts';
+import { addLossSums, buildOwnerKey, type ClockStep, type Loss } from '../format/losses.ts';
 import { findExtremes } from '../words64.ts';
 import type { Batch, OpenedRecording, RowsToWrite, UnendedRows } from './batch.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
@@ -260,9 +260,9 @@ function computeBlockRange(source: Block, from: number, to: number, typeFrom: Ui
 
 /**
  * Maximum number of losses that wait. A further loss is merged into a waiting loss with the same cause, event type and
- * service, if there is one.
+ * owner, if there is one; a loss of a transaction, into a loss of its service.
  */
-const PENDING_LOSSES_MAX = 1024;
+const PENDING_LOSSES_MAX = 4096;
 
 /** Maximum number of clock steps that wait. If there are more, the oldest are dropped. */
 const PENDING_CLOCK_STEPS_MAX = 1024;
@@ -289,21 +289,33 @@ interface PendingLosses {
 
 function createPendingLosses(): PendingLosses {
   let losses: Loss[] = [];
+  /** The last waiting loss of each cause, event type and owner, if it was not taken. */
+  const lastOf = new Map<string, Loss>();
   let steps: ClockStep[] = [];
   let takenLosses = 0;
   let takenSteps = 0;
+
+  function addLoss(loss: Loss): void {
+    if (loss.count === 0 && !UNCOUNTED.includes(loss.cause)) return;
+    const { cause, service, transactionId } = loss;
+    const key = buildLossKey(loss);
+    const same = lastOf.get(key);
+    const isFull = losses.length >= PENDING_LOSSES_MAX;
+    // Losses of consecutively dropped blocks are merged into one loss, and so are the losses of an owner.
+    const continues = cause === 'store_failed' || service !== undefined || transactionId !== undefined;
+    if (same && (isFull || continues)) {
+      widen(same, loss);
+    } else if (isFull && transactionId !== undefined) {
+      addLoss({ ...loss, transactionId: undefined });
+    } else {
+      const added = { ...loss };
+      losses.push(added);
+      lastOf.set(key, added);
+    }
+  }
+
   return {
-    addLoss(loss) {
-      if (loss.count === 0 && !UNCOUNTED.includes(loss.cause)) return;
-      const { cause, eventType, service } = loss;
-      const isSame = (other: Loss) =>
-        other.cause === cause && other.eventType === eventType && other.service === service;
-      const same = losses.slice(takenLosses).findLast(isSame);
-      // Losses of consecutively dropped blocks are merged into one loss, and so are the losses of a service.
-      const continues = cause === 'store_failed' || service !== undefined;
-      if (!same || (losses.length < PENDING_LOSSES_MAX && !continues)) losses.push({ ...loss });
-      else widen(same, loss);
-    },
+    addLoss,
     addClockStep(step) {
       steps.push({ ...step });
       if (steps.length - takenSteps > PENDING_CLOCK_STEPS_MAX) steps.splice(takenSteps, 1);
@@ -311,6 +323,7 @@ function createPendingLosses(): PendingLosses {
     hasPending: () => losses.length > 0 || steps.length > 0,
     take() {
       takenLosses = losses.length;
+      lastOf.clear();
       takenSteps = steps.length;
       return { losses: losses.slice(), clockSteps: steps.slice() };
     },
@@ -321,12 +334,18 @@ function createPendingLosses(): PendingLosses {
     },
     noteFailure() {
       takenLosses = takenSteps = 0;
+      lastOf.clear();
+      for (const loss of losses) lastOf.set(buildLossKey(loss), loss);
     },
   };
 }
 
+const buildLossKey = ({ cause, eventType, sums, ...owner }: Loss): string =>
+  `${cause} ${eventType} ${sums !== undefined} ${buildOwnerKey(owner)}`;
+
 function widen(loss: Loss, by: Loss): void {
   loss.count += by.count;
+  loss.sums = addLossSums(loss.sums, by.sums);
   if (by.fromNs < loss.fromNs) loss.fromNs = by.fromNs;
   if (by.toNs > loss.toNs) loss.toNs = by.toNs;
 }

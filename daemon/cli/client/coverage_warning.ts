@@ -4,7 +4,8 @@ import { escapeControls } from '../../../agent/output/printable.ts';
 import { LOSS_CAUSES, type LossCause } from '../../../bpf/schema/losses.ts';
 import { formatTime } from '../../base/time_text.ts';
 import type { LossSum, ReceivedCoverage } from '../../contract/received.ts';
-import { percentText } from '../../model/wording/amounts.ts';
+import { formatBytes, percentText } from '../../model/wording/amounts.ts';
+import { formatShortDuration } from '../../model/wording/exact_times.ts';
 import { callDaemon, readJson } from './connection.ts';
 
 const UNENDED_SHOWN_MAX = 5;
@@ -23,7 +24,9 @@ export function warnIfIncomplete({ complete, losses, in_progress }: ReceivedCove
     const { cause, node } = loss;
     const reason = Object.hasOwn(LOSS_CAUSES, cause) ? LOSS_CAUSES[cause as LossCause] : cause;
     const where = areOfSeveral && typeof node === 'string' ? ` on ${escapeControls(node)}` : '';
-    process.stderr.write(`kreplay: warning: ${describeLoss(loss)}${where}: ${escapeControls(reason)}\n`);
+    process.stderr.write(
+      `kreplay: warning: ${describeLoss(loss)}${where}: ${escapeControls(reason)}${describeSums(loss)}\n`,
+    );
   }
   if (in_progress) warnOfUnended(in_progress);
 }
@@ -47,6 +50,13 @@ function describeLoss({ lost: total, gap_count, from, to, rate }: LossSum): stri
   const all = lost + BigInt(rate.recorded);
   const share = `${formatCount(lost)} of ${formatCount(all)} events ${are} missing (${percentText(rate.share)})`;
   return rate.share < LARGE_SHARE ? share : `${share} ${time}`;
+}
+
+/** Describes what is known of missing calls besides their number, such as `; they wrote 8 KiB in 1.04 ms altogether`. */
+function describeSums({ bytes, duration_ns, longest_ns }: LossSum): string {
+  if (bytes === undefined || duration_ns === undefined || longest_ns === undefined) return '';
+  const [time, longest] = [duration_ns, longest_ns].map(formatShortDuration);
+  return `; they wrote ${formatBytes(bytes)} in ${time} altogether, in up to ${longest} each`;
 }
 
 const formatCount = (count: bigint) => count.toLocaleString('en-US');

@@ -59,10 +59,10 @@ async function writeEvents(options: ExportOptions, path: string): Promise<Export
   // Calls in progress are read before the events. A call that ends in between is then in both lists; in the other
   // order, it could be missing from both.
   const unended = source.reader.unended();
-  const losses = () => listLosses(source, selection, unended);
+  const losses = () => listLosses(source, selection, unended).map(nameLoss);
   const clockSteps = selectClockSteps(source, selection.window);
   const { createdNs } = source.reader.info();
-  const { dictionary, blocks, nameTransaction } = chooseBlocks(options);
+  const { dictionary, blocks, nameTransaction, nameLoss } = chooseBlocks(options);
   const { transactionId } = selection;
   const exportedTransaction = () => (transactionId === undefined ? undefined : nameTransaction(transactionId));
   let writer: EventWriter | undefined;
@@ -108,16 +108,21 @@ interface ChosenBlocks {
   blocks: Iterable<RecordingBlock>;
   /** Returns the id that a transaction has in the export. */
   nameTransaction(id: string): string;
+  /** Returns the loss with the names that its owner has in the export. */
+  nameLoss(loss: Loss): Loss;
 }
 
 function chooseBlocks({ source, selection, redact }: ExportOptions): ChosenBlocks {
   const blocks = source.scan(selection.filter);
-  if (!redact) return { dictionary: source.dictionary, blocks, nameTransaction: (id) => id };
+  if (!redact) {
+    return { dictionary: source.dictionary, blocks, nameTransaction: (id) => id, nameLoss: (loss) => loss };
+  }
   const redaction = createRedaction(source.dictionary);
   return {
     dictionary: redaction.dictionary,
     blocks: redactBlocks(blocks, redaction),
     nameTransaction: redaction.redactTransactionId,
+    nameLoss: redaction.redactLoss,
   };
 }
 

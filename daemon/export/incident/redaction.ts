@@ -3,6 +3,7 @@
  * leak it. Numbers are kept: times, sizes, results, process ids, thread ids, and inodes of sockets and pipes.
  */
 import { randomBytes } from 'node:crypto';
+import type { Loss } from '../../../agent/recording/format/losses.ts';
 import {
   type Context,
   createRecordingDictionary,
@@ -25,6 +26,8 @@ export interface Redaction {
   readonly dictionary: RecordingDictionary;
   redact(scanned: RecordingBlock): RecordingBlock;
   redactTransactionId(id: string): string;
+  /** Replaces the names of the loss's owner. */
+  redactLoss(loss: Loss): Loss;
 }
 
 export function createRedaction(source: RecordingDictionary): Redaction {
@@ -87,6 +90,11 @@ export function createRedaction(source: RecordingDictionary): Redaction {
     dictionary,
     redact: ({ block }) => ({ block: remapBlock(block, ids), dictionary }),
     redactTransactionId,
+    redactLoss: ({ service, transactionId, ...loss }) => ({
+      ...loss,
+      ...(service !== undefined && { service: assignPseudonym(service, 'service') }),
+      ...(transactionId !== undefined && { transactionId: transactionId && redactTransactionId(transactionId) }),
+    }),
   };
 }
 

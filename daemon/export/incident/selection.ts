@@ -94,8 +94,9 @@ export function listLosses(
   const later = own(lost).filter((event) => !isWithin(event));
   const count = isOfTransaction ? unlisted.labelled : unlisted.count;
   const others = count > 0 && unlisted.sinceNs < toNs ? [{ ...unlisted, count }] : [];
+  const recorded = reader.losses(fromNs, toNs);
   return [
-    ...reader.losses(fromNs, toNs),
+    ...recorded.filter(({ transactionId }) => !isOfTransaction || isOf(transactionId, filter.transactionId)),
     ...later.map(({ timestamp_ns, event_type }) => buildLoss(timestamp_ns, timestamp_ns, event_type, 1)),
     ...own(events).map(({ timestamp_ns, event_type }) => buildLoss(timestamp_ns, untilNs, event_type, 1)),
     ...others.map(({ sinceNs, count }) => buildLoss(sinceNs, untilNs, null, count)),
@@ -103,6 +104,10 @@ export function listLosses(
 }
 
 const IN_PROGRESS: LossCause = 'in_progress';
+
+/** Whether a loss whose transaction is `lossId` may belong to the transaction; undefined: it may belong to any. */
+const isOf = (lossId: Loss['transactionId'], transactionId: string | undefined) =>
+  lossId === undefined || lossId === transactionId;
 
 /** Returns the clock steps whose offset applied at some time within the window. */
 export function selectClockSteps({ reader }: Source, { fromNs = 0n, toNs }: TimeRange): ClockStep[] {

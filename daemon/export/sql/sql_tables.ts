@@ -11,12 +11,17 @@ import { defineEventTables } from './event_tables.ts';
 
 const TRANSACTIONS_AT_ONCE = 1000;
 
+const LOSS_COLUMNS = [
+  ...['from_ns', 'to_ns', 'cause', 'event_type', 'lost', 'service_name'],
+  ...['transaction_id', 'bytes', 'duration_ns', 'longest_ns'],
+];
+
 /** Defines the tables in `database`. `sql` is the query that will use them. */
 export function defineTables(database: Database.Database, source: Source, sql: string, nowNs: bigint): void {
   refuseNullArguments(sql);
   defineEventTables(database, source, nowNs);
   define('transactions', TRANSACTION_COLUMNS, () => readTransactionRows(source));
-  define('losses', ['from_ns', 'to_ns', 'cause', 'event_type', 'lost'], () => readLossRows(source));
+  define('losses', LOSS_COLUMNS, () => readLossRows(source));
   define('clock', ['boot_ns', 'offset_ns', 'kind', 'suspended_ns'], () => readClockRows(source));
 
   function define(name: string, columns: string[], rows: () => Iterable<FlatValue[]>): void {
@@ -89,8 +94,12 @@ function* readTransactionRows({ reader, dictionary }: Source): Generator<FlatVal
 }
 
 function* readLossRows({ reader }: Source): Generator<FlatValue[]> {
-  for (const { fromNs, toNs, cause, eventType, count } of reader.losses())
-    yield [fromNs, toNs, cause, eventType, count];
+  for (const { fromNs, toNs, cause, eventType, count, service = null, transactionId, sums } of reader.losses()) {
+    // An empty id is no transaction, null is a transaction that is not known.
+    const id = transactionId === undefined ? null : (transactionId ?? '');
+    const { bytes = null, durationNs = null, longestNs = null } = sums ?? {};
+    yield [fromNs, toNs, cause, eventType, count, service, id, bytes, durationNs, longestNs];
+  }
 }
 
 function* readClockRows({ reader }: Source): Generator<FlatValue[]> {

@@ -19,7 +19,7 @@ import {
   transactionQuerySchema,
 } from '../../contract/transactions_query.ts';
 import { beginAnswer, type CoveredAnswer } from '../../coverage/answer.ts';
-import type { Store, TransactionPage, TransactionSummary, UnendedEvents } from '../../store/store.ts';
+import type { NodeLoss, Store, TransactionPage, TransactionSummary, UnendedEvents } from '../../store/store.ts';
 import {
   type BurstLimits,
   type BurstSums,
@@ -138,7 +138,7 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
     const { shards, unended } = answer;
     const transaction = await answer.store.findTransaction(id);
     if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
-    if (!transaction) throw createNotFoundProblem(id, unended.own);
+    if (!transaction) throw createNotFoundProblem(id, unended.own, await answer.store.listLosses(undefined, undefined));
     return transaction;
   }
 
@@ -226,15 +226,20 @@ function goOnWithout(res: Response, error: unknown): boolean {
 }
 
 /**
- * Creates the problem for an unknown transaction. A transaction is known only after one of its events has ended, so the
- * detail mentions calls in progress.
+ * Creates the problem for an unknown transaction. A transaction is known only from an event that has ended and is
+ * recorded, so the detail mentions calls in progress, and calls that were left out.
  */
-function createNotFoundProblem(id: string, { events }: UnendedEvents): Problem {
+function createNotFoundProblem(id: string, { events }: UnendedEvents, losses: readonly NodeLoss[]): Problem {
   const none = `no events of transaction ${id} are recorded`;
-  const unended = events.length === 1 ? 'a call is' : `${events.length} calls are`;
-  const more = events.length > 0 ? `, but ${unended} in progress: see coverage.in_progress of its events` : '';
-  return new Problem('transaction_not_found', `${none}${more}`);
+  const count = losses.reduce((sum, { transactionId, lost }) => sum + (transactionId === id ? lost : 0), 0);
+  const more = [
+    ...(events.length > 0 ? [`${formatCalls(events.length)} in progress: see coverage.in_progress of its events`] : []),
+    ...(count > 0 ? [`${formatCalls(count)} missing: see coverage.losses of its events`] : []),
+  ];
+  return new Problem('transaction_not_found', [none, ...more].join(', but '));
 }
+
+const formatCalls = (count: number) => (count === 1 ? 'a call is' : `${count} calls are`);
 
 async function sendPage(
   res: Response,

@@ -114,14 +114,9 @@ async function copyNotes(
   const fromNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce(min);
   const toNs = transactions.map(({ lastEndNs }) => lastEndNs).reduce(max) + 1n;
   const nodes = [...new Set([...copies.values()].map(({ node }) => node))];
-  for (const { node, fromNs: from, toNs: to, lost, cause, service } of await readFleetLosses(
-    fleet,
-    fromNs,
-    toNs,
-    nodes,
-  )) {
+  for (const { node, lost, cause, ...loss } of await readFleetLosses(fleet, fromNs, toNs, nodes)) {
     const copy = [...copies.values()].find((one) => one.node === node);
-    copy?.writer.recordLoss({ cause: cause as never, service, eventType: null, count: lost, fromNs: from, toNs: to });
+    copy?.writer.recordLoss({ ...loss, cause: cause as never, eventType: null, count: lost });
   }
   for (const [recordingId, steps] of await readFleetClockSteps(fleet, [...copies.keys()]))
     for (const step of steps) copies.get(recordingId)!.writer.recordClock(step);

@@ -117,9 +117,9 @@ function addLosses(recordings: Recordings, extents: readonly Extent[], draft: Ba
     if (isImport) continue;
     const noted = lossId > place.lossId ? recordings.lossesAfter(recordingId, place.lossId) : [];
     place.lossId = lossId;
-    for (const { fromNs, toNs, lost, cause, service } of noted) {
+    for (const loss of noted) {
       // Retention is reported below, because only the removal of events that this tail has not sent yet counts.
-      if (cause !== 'retention') addLoss(draft, { lost, cause, service, fromNs, toNs, node });
+      if (loss.cause !== 'retention') addLoss(draft, { ...loss, node });
     }
     const removed = recordings.countRemoved(recordingId, place.given, end);
     if (removed.count === 0) continue;

@@ -4,7 +4,7 @@
 
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { ClockStep } from '../../../agent/recording/format/losses.ts';
+import { type ClockStep, encodeDetail, encodeReason } from '../../../agent/recording/format/losses.ts';
 import type { RecordedSpan, RecordingReader } from '../../../agent/recording/read/reader.ts';
 import { isRecorded } from '../../../agent/recording/write/lock.ts';
 import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
@@ -71,8 +71,8 @@ function isRemoved({ cause }: RecordedLoss): boolean {
   return cause === 'retention';
 }
 
-function buildLossKey({ fromNs, toNs, cause, service = '', eventType, count }: RecordedLoss): string {
-  return `${fromNs} ${toNs} ${cause} ${eventType} ${count} ${service}`;
+function buildLossKey({ fromNs, toNs, eventType, count, ...reason }: RecordedLoss): string {
+  return `${fromNs} ${toNs} ${eventType} ${count} ${encodeReason(reason)} ${encodeDetail(reason)}`;
 }
 
 /**

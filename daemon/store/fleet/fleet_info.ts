@@ -4,7 +4,7 @@ import { type RowOf, readTypedRows, requireSingleRow, type Shape } from '../../.
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { parseServerVersion } from '../../../agent/clickhouse/tables/server_version.ts';
 import { UNKNOWN_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
-import { type ClockStep, parseReason } from '../../../agent/recording/format/losses.ts';
+import { type ClockStep, parseDetail, parseReason } from '../../../agent/recording/format/losses.ts';
 import { parseUnended } from '../../../agent/recording/read/unended_text.ts';
 import { max, U64_MAX } from '../../base/bigints.ts';
 import {
@@ -54,15 +54,23 @@ export async function readFleetLosses(
     ...buildNodeConditions(nodes),
   ];
   // A loss may have several rows, because its count may grow.
-  const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose
+  const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose, any(detail) AS more
 FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
-  const shape = { began_ns: 'number', ended_ns: 'number', lost: 'number', why: 'text', whose: 'text' } as const;
+  const shape = {
+    began_ns: 'number',
+    ended_ns: 'number',
+    lost: 'number',
+    why: 'text',
+    whose: 'text',
+    more: 'text',
+  } as const;
   const rows = await readRows(fleet, statement, shape);
   return rows.map((row) => ({
     fromNs: row.began_ns,
     toNs: row.ended_ns,
     lost: Number(row.lost),
     ...parseReason(row.why),
+    ...parseDetail(row.more),
     node: row.whose,
   }));
 }

@@ -7,7 +7,7 @@
 import { crc32 } from 'node:zlib';
 import { type RowOf, requireSingleRow } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
-import { parseReason } from '../../../agent/recording/format/losses.ts';
+import { parseDetail, parseReason } from '../../../agent/recording/format/losses.ts';
 import { min, U64_MAX } from '../../base/bigints.ts';
 import { formatEventId, parseEventId } from '../../base/event_id.ts';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
@@ -335,7 +335,7 @@ GROUP BY recording, first_number HAVING min(arrived) >= ${bound} ORDER BY min(ar
  */
 function buildLossesSql(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
   const table = chooseTableSql(fleet, 'loss');
-  return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, min(from_ns) AS first, max(to_ns) AS last,
+  return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, any(detail) AS more, min(from_ns) AS first, max(to_ns) AS last,
   max(count) AS lost, max(if(arrived < ${bound}, count, 0)) AS before, toUInt64(min(arrived) < ${bound}) AS is_known
 FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, loss_id`, table, bound)} AND ${buildNodesSql(filter)}
 GROUP BY recording, loss_id HAVING lost > before OR is_known = 0 ORDER BY min(arrived), recording, loss_id`;
@@ -386,6 +386,7 @@ const LOSS = {
   loss_id: 'number',
   at: 'text',
   why: 'text',
+  more: 'text',
   first: 'number',
   last: 'number',
   lost: 'number',
@@ -398,6 +399,7 @@ function toArrivedLoss(row: RowOf<typeof LOSS>): ArrivedLoss {
     toNs: row.last,
     lost: Number(row.lost),
     ...parseReason(row.why),
+    ...parseDetail(row.more),
     node: row.at,
   };
 }

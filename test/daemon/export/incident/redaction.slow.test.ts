@@ -46,9 +46,13 @@ const SECRETS = [
 ];
 
 function withLosses(rows: readonly Row[]): string {
-  return recorded(rows, (writer) =>
-    writer.recordLoss({ cause: 'ring_full', eventType: 'sys_write', count: 2, fromNs: START, toNs: START + 1n }),
-  );
+  const lost = { eventType: 'sys_write', count: 2, fromNs: START, toNs: START + 1n } as const;
+  const sums = { bytes: 7n, durationNs: 8n, longestNs: 5n };
+  return recorded(rows, (writer) => {
+    writer.recordLoss({ ...lost, cause: 'ring_full' });
+    writer.recordLoss({ ...lost, cause: 'shed', service: 'ledger', transactionId: 'order-secret', sums });
+    writer.recordLoss({ ...lost, cause: 'shed', service: 'acme', transactionId: null, sums });
+  });
 }
 
 async function redactedEvents(data: string): Promise<Record<string, unknown>[]> {

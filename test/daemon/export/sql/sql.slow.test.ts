@@ -21,6 +21,10 @@ const data = { folder: '' };
 beforeAll(() => {
   data.folder = recorded(ROWS, (writer) => {
     writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START, toNs: START + 9n });
+    const shed = { cause: 'shed', service: 'shop', eventType: 'sys_write', count: 5 } as const;
+    const sums = { bytes: 7n, durationNs: 8n, longestNs: 6n };
+    for (const transactionId of ['order', null])
+      writer.recordLoss({ ...shed, transactionId, sums, fromNs: START, toNs: START + 9n });
     writer.recordClock({ bootNs: 5n, offsetNs: START - 5n, kind: 'start', suspendedNs: 0n });
   });
 });
@@ -84,7 +88,12 @@ test('transactions, losses and clock steps are tables too', () => {
   // Columns of newer formats come last, so that the others keep their positions.
   expect(newest!.slice(-3)).toEqual([0n, 0n, null]);
   expect([first![0], first![5], first![9]]).toEqual(['order-1', 2n, '["shop"]']);
-  expect(ask('SELECT * FROM losses')).toEqual([[START, START + 9n, 'ring_full', null, 3n]]);
+  const unknown = [null, null, null, null, null];
+  expect(ask('SELECT * FROM losses')).toEqual([
+    [START, START + 9n, 'ring_full', null, 3n, ...unknown],
+    [START, START + 9n, 'shed', 'sys_write', 5n, 'shop', 'order', 7n, 8n, 6n],
+    [START, START + 9n, 'shed', 'sys_write', 5n, 'shop', '', 7n, 8n, 6n],
+  ]);
   expect(ask('SELECT * FROM clock')).toEqual([[5n, START - 5n, 'start', 0n]]);
   expect(
     ask('SELECT t.event_count, sum(e.result) FROM transactions t JOIN events e USING (transaction_id) GROUP BY 1'),

@@ -112,6 +112,26 @@ function row(i: number): Row {
 const LOSSES = [
   { cause: 'ring_full', eventType: 'sys_write', count: 7, fromNs: START, toNs: START + 9n },
   { cause: 'damaged', eventType: null, count: 0, fromNs: START - 5n * SECOND, toNs: START + 60n * SECOND },
+  {
+    cause: 'shed',
+    service: 'shop',
+    transactionId: 'left-out',
+    eventType: 'sys_write',
+    count: 9,
+    fromNs: START + 9n,
+    toNs: START + 2n * SECOND,
+    sums: { bytes: 2n ** 63n + 1n, durationNs: 12n, longestNs: 7n },
+  },
+  {
+    cause: 'shed',
+    service: 'shop',
+    transactionId: null,
+    eventType: 'sys_sync',
+    count: 1,
+    fromNs: START + 9n,
+    toNs: START + SECOND,
+    sums: { bytes: 0n, durationNs: 3n, longestNs: 3n },
+  },
 ] as const;
 
 export function corpusRows(count: number): Row[] {

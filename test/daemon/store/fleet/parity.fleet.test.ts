@@ -68,13 +68,10 @@ describe('both stores', () => {
     await expectSame((store) => store.listServices());
     await expectSame((store) => store.listNodes());
     await expectSame(async (store) =>
-      (await store.listLosses(undefined, undefined)).map(({ fromNs, toNs, lost, cause, node }) => [
-        fromNs,
-        toNs,
-        lost,
-        cause,
-        node,
-      ]),
+      (await store.listLosses(undefined, undefined)).map((loss) => {
+        const { fromNs, toNs, lost, cause, node, service, transactionId, sums } = loss;
+        return [fromNs, toNs, lost, cause, node, service, transactionId, sums];
+      }),
     );
     await expectSame((store) => store.readUnended());
     await expectSame((store) => store.readUnended([NODES[0]!]));
