@@ -44,7 +44,7 @@ import { createDefinitionStream } from './definition_stream.ts';
 import { createInProgress, type InProgress, WAIT_MAX_NS } from './in_progress.ts';
 import type { Probes } from './probes.ts';
 import { createProcessLosses, type ProcessLosses } from './process_losses.ts';
-import { createShedOwners } from './shed_sums.ts';
+import { createShedOwners, type ShedCalls } from './shed_sums.ts';
 import type { WallClock } from './wall_clock.ts';
 
 /**
@@ -190,9 +190,14 @@ export function createRecorder(options: RecorderOptions): Recorder {
     if (!shed.hasCounted()) return;
     const sums = probes.takeShedSums();
     definitions.drain();
-    for (const { fromNs, toNs, ...calls } of shed.take(sums, clock.bootNs())) {
+    const toLoss = ({ eventType, count, sums: ofCalls, fromNs, toNs }: ShedCalls) => {
+      const period = { fromNs: clock.toWallNs(fromNs), toNs: clock.toWallNs(toNs) };
+      return { cause: 'shed' as const, eventType, count, sums: ofCalls, ...period };
+    };
+    for (const { service, parts, ...calls } of shed.take(sums, clock.bootNs())) {
       lossCount += calls.count;
-      writer.recordLoss({ cause: 'shed', ...calls, fromNs: clock.toWallNs(fromNs), toNs: clock.toWallNs(toNs) });
+      const divided = parts && [...parts].map(([id, part]) => ({ ...toLoss(part), service, transactionId: id }));
+      writer.recordLoss({ ...toLoss(calls), service }, divided);
     }
   }
 

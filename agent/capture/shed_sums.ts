@@ -3,15 +3,16 @@
  *
  *   kernel side:  a sum for each process, context and type of event -> one of two maps
  *   probes:       puts the other map in its place, reads the map and empties it
- *   this file:    finds the owners, and adds up the sums of one owner
+ *   this file:    finds the owners, and adds up the sums of one service and of one transaction
  *
- * Calls that the kernel side could only count have no known owner.
+ * The result has a loss for each service, whose parts are the calls of each transaction. Calls that the kernel side
+ * could only count have no known owner.
  */
 import type { BpfMap } from 'libbpf-ts';
 import { EVENTS, type EventType } from '../../bpf/schema/index.ts';
 import type { Contexts } from '../attribution/contexts.ts';
 import type { Processes } from '../attribution/processes.ts';
-import { addLossSums, buildOwnerKey, type LossOwner, type LossSums } from '../recording/format/losses.ts';
+import { addLossSums, canBePart, type Loss, type LossSums } from '../recording/format/losses.ts';
 
 /** A sum of the kernel side. Times are of CLOCK_BOOTTIME. */
 export interface ShedSum extends LossSums {
@@ -25,14 +26,17 @@ export interface ShedSum extends LossSums {
   lastNs: number;
 }
 
-/** Calls of one owner that were left out. Times are of CLOCK_BOOTTIME. */
-export interface ShedCalls extends LossOwner {
-  eventType: EventType | null;
-  count: number;
-  /** Undefined if the calls were only counted. */
-  sums?: LossSums | undefined;
+/** Calls that were left out. Times are of CLOCK_BOOTTIME. */
+export interface ShedCalls extends Pick<Loss, 'eventType' | 'count' | 'sums'> {
   fromNs: number;
   toNs: number;
+}
+
+/** Calls of one service that were left out, or calls of which the service is not known. */
+export interface ShedLoss extends ShedCalls {
+  service?: string | undefined;
+  /** The calls of each transaction; undefined if they may belong to any. */
+  parts?: ReadonlyMap<string, ShedCalls> | undefined;
 }
 
 /** Creates the function that takes the sums out of the maps of the kernel side. */
@@ -85,10 +89,16 @@ export interface ShedOwners {
   /** Whether calls were counted that no `take` has returned. */
   hasCounted(): boolean;
   /**
-   * Returns the calls that were counted since the last call, by owner. `sums` must have been read later than the
+   * Returns the calls that were counted since the last call, by service. `sums` must have been read later than the
    * counts, and the definitions that the sums refer to must be known. Calls that the filter leaves out are not returned.
    */
-  take(sums: readonly ShedSum[], nowNs: number): ShedCalls[];
+  take(sums: readonly ShedSum[], nowNs: number): ShedLoss[];
+}
+
+/** Undefined fields are not known; null: no transaction. */
+interface ShedOwner {
+  service?: string | undefined;
+  transactionId?: string | null | undefined;
 }
 
 export interface ShedOwnersOptions {
@@ -104,7 +114,7 @@ export function createShedOwners({ contexts, processes, isWanted }: ShedOwnersOp
   let countedFromNs: number | undefined;
 
   /** Returns the owner of the sum, as far as it is known; undefined if the filter leaves the calls out. */
-  function findOwner({ processId, contextId, contextFlags, firstNs, lastNs }: ShedSum): LossOwner | undefined {
+  function findOwner({ processId, contextId, contextFlags, firstNs, lastNs }: ShedSum): ShedOwner | undefined {
     const process = processes.get(processId);
     const names = contexts.findNames(contextId, contextFlags, firstNs);
     if (process.own || !isWanted(process, names?.service)) return undefined;
@@ -113,7 +123,8 @@ export function createShedOwners({ contexts, processes, isWanted }: ShedOwnersOp
     if (contexts.findNames(contextId, contextFlags, lastNs) !== names) return {};
     const labelled = process.isNamedByRule ? undefined : names?.service;
     const service = labelled ?? (process.id === 0 ? undefined : process.service);
-    return { service, transactionId: names?.ids?.transactionId ?? null };
+    const transactionId = names?.ids?.transactionId ?? null;
+    return transactionId === null || canBePart(transactionId) ? { service, transactionId } : { service };
   }
 
   return {
@@ -123,19 +134,25 @@ export function createShedOwners({ contexts, processes, isWanted }: ShedOwnersOp
     },
     hasCounted: () => countedFromNs !== undefined,
     take(sums, nowNs) {
-      const calls = new Map<string, ShedCalls>();
+      const losses = new Map<string, ShedLoss & { parts: Map<string, ShedCalls> | undefined }>();
       for (const sum of sums) {
         counts.set(sum.eventType, (counts.get(sum.eventType) ?? 0) - sum.count);
         const owner = findOwner(sum);
         if (!owner) continue;
-        const key = `${sum.eventType} ${buildOwnerKey(owner)}`;
-        calls.set(key, addUp(calls.get(key), { ...toCalls(sum), ...owner }));
+        const { service, transactionId } = owner;
+        const key = JSON.stringify([sum.eventType, service, transactionId !== undefined]);
+        const known = losses.get(key);
+        const parts = transactionId === undefined ? undefined : (known?.parts ?? new Map<string, ShedCalls>());
+        const calls = toCalls(sum);
+        losses.set(key, { service, ...addUp(known, calls), parts });
+        if (parts && typeof transactionId === 'string')
+          parts.set(transactionId, addUp(parts.get(transactionId), calls));
       }
       const counted = [...counts].filter(([, count]) => count > 0);
       const fromNs = countedFromNs ?? nowNs;
       countedFromNs = undefined;
       for (const [eventType] of counted) counts.delete(eventType);
-      return [...calls.values(), ...counted.map(([eventType, count]) => ({ eventType, count, fromNs, toNs: nowNs }))];
+      return [...losses.values(), ...counted.map(([eventType, count]) => ({ eventType, count, fromNs, toNs: nowNs }))];
     },
   };
 }
@@ -149,7 +166,7 @@ function toCalls({ eventType, count, bytes, durationNs, longestNs, firstNs, last
 function addUp(known: ShedCalls | undefined, more: ShedCalls): ShedCalls {
   if (!known) return more;
   return {
-    ...known,
+    eventType: known.eventType,
     count: known.count + more.count,
     sums: addLossSums(known.sums, more.sums),
     fromNs: Math.min(known.fromNs, more.fromNs),

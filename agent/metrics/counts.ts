@@ -39,7 +39,9 @@ export function createCounts(node: string): AgentCounts {
       for (const { unwritten } of batch.rows)
         for (const { id, name } of EVENTS)
           recorded.set(name, recorded.get(name)! + unwritten.typeTo[id]! - unwritten.typeFrom[id]!);
-      for (const { cause, eventType, count } of batch.losses) {
+      for (const { cause, eventType, count, transactionId } of batch.losses) {
+        // A part is counted by the loss that it is a part of.
+        if (transactionId !== undefined) continue;
         const key = `${cause} ${eventType}`;
         lost.set(key, { cause, event_type: eventType, count: (lost.get(key)?.count ?? 0) + count });
       }

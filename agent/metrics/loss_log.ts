@@ -5,7 +5,7 @@ export const LOSSES_EVERY_MS = 60_000;
 
 export interface LossLog {
   /** Called with the losses of each commit, even if there are none. */
-  noteLosses(losses: readonly { cause: LossCause; count: number }[]): void;
+  noteLosses(losses: readonly { cause: LossCause; count: number; transactionId?: string | undefined }[]): void;
   /** Logs the losses that have not been logged yet. */
   close(): void;
 }
@@ -27,7 +27,8 @@ export function createLossLog(log: { warn(fields: object, text: string): void },
 
   return {
     noteLosses(losses) {
-      for (const { cause, count } of losses) if (count > 0) lost.set(cause, (lost.get(cause) ?? 0) + count);
+      for (const { cause, count, transactionId } of losses)
+        if (count > 0 && transactionId === undefined) lost.set(cause, (lost.get(cause) ?? 0) + count);
       if (lost.size === 0 || nowMs() - loggedMs < LOSSES_EVERY_MS) return;
       loggedMs = nowMs();
       write();

@@ -1,7 +1,7 @@
 /** Encodes the rows that are not made from events: losses, clock steps, segments and the state of a node. */
 import { min, U64_MAX } from '../../daemon/base/bigints.ts';
 import { createBlockEncoder } from '../clickhouse/native/encode.ts';
-import { encodeDetail, encodeReason } from '../recording/format/losses.ts';
+import { encodeReason, encodeScope, encodeSums } from '../recording/format/losses.ts';
 import type { NotedLoss } from '../recording/read/arrivals.ts';
 import type { NotedClockStep } from '../recording/read/reader.ts';
 import type { UnendedLists } from '../recording/read/unended.ts';
@@ -51,12 +51,12 @@ export function encodeLossTables(
   const id = parseRecordingId(by);
   const ofRecording = noted
     .filter(({ cause }) => cause !== 'retention')
-    .map(({ lossId, eventType, count, fromNs, toNs, ...reason }) => {
-      const detail = encodeDetail(reason) ?? '';
-      return [id, BigInt(lossId), by.node, encodeReason(reason), eventType ?? '', BigInt(count), fromNs, toNs, detail];
+    .map(({ lossId, eventType, count, fromNs, toNs, sums, ...reason }) => {
+      const more = [encodeScope(reason), encodeSums(sums)];
+      return [id, BigInt(lossId), by.node, encodeReason(reason), eventType ?? '', BigInt(count), fromNs, toNs, ...more];
     });
   const ofShipping = own.map(({ from, cause, count, fromNs, toNs }) => {
-    return [id, OWN_LOSS_IDS[cause] + BigInt(from), by.node, cause, '', BigInt(count), fromNs, toNs, ''];
+    return [id, OWN_LOSS_IDS[cause] + BigInt(from), by.node, cause, '', BigInt(count), fromNs, toNs, '', ''];
   });
   return splitByDays([...ofRecording, ...ofShipping]).map((rows) => encodeSentTable('loss', rows));
 }

@@ -4,7 +4,7 @@ import { int64 } from '../../bpf/schema/api.ts';
 import { durationNs, time, timeOrNull } from './values.ts';
 
 /**
- * Number of gaps above which the gaps of an answer are merged. Gaps of the same node, cause and owner that are close
+ * Number of gaps above which the gaps of an answer are merged. Gaps of the same node, cause and service that are close
  * to each other become one longer gap, and their lost events are added up.
  */
 export const GAPS_MAX = 1000;
@@ -73,8 +73,8 @@ const gapSchema = z.object({
   service: z.string().optional().meta({
     description: 'service of all missing events; absent where it is not known',
   }),
-  transaction_id: z.string().nullable().optional().meta({
-    description: 'transaction of all missing events, null when they have none; absent where it is not known',
+  transaction_id: z.string().optional().meta({
+    description: 'transaction of all missing events, in an answer about that transaction; absent where it is not known',
   }),
   ...sumsOfMissing,
   node: z.string().nullable().meta({
@@ -125,10 +125,10 @@ export const coverageSchema = z
       .array(gapSchema)
       .optional()
       .meta({
-        description: `with \`coverage=full\`: each gap, by start; at most about ${GAPS_MAX}: beyond that, gaps of the same node, cause and owner that are close to each other are merged`,
+        description: `with \`coverage=full\`: each gap, by start; at most about ${GAPS_MAX}: beyond that, gaps of the same node, cause and service that are close to each other are merged`,
       }),
     other_losses: summedLosses(
-      'sums of losses in the window that concern only other services than those of the query or of its transaction, or only other transactions; absent without any',
+      'sums of losses in the window that concern only services other than those of the query or of its transaction; absent without any',
     ).optional(),
     others: z
       .array(gapSchema)

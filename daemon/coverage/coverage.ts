@@ -1,6 +1,5 @@
 /** Computes, in the API's terms, which events of a window are missing from the recording. */
 
-import { buildOwnerKey, type LossOwner } from '../../agent/recording/format/losses.ts';
 import { max } from '../base/bigints.ts';
 import { type Coverage, GAPS_MAX, UNREADABLE_MAX } from '../contract/coverage_schema.ts';
 import type { ShardWatch } from '../store/fleet_state.ts';
@@ -47,10 +46,11 @@ export async function readCoverage(
   { spans, unended }: Pick<AnswerSpans, 'spans' | 'unended'>,
   window: CoverageQuery,
 ): Promise<FoundCoverage> {
-  const { fromNs, toNs, nodes, excludedNodes = [] } = window;
+  const { fromNs, toNs, nodes, excludedNodes = [], transactionId } = window;
   const isAsked = ({ node }: { node: string | null }) => node === null || !excludedNodes.includes(node);
   const asked = { ...window, nodes: nodes?.filter((node) => !excludedNodes.includes(node)) };
-  const recorded = await store.listLosses(fromNs, toNs, nodes);
+  const parts = transactionId === undefined ? undefined : { transactionId };
+  const recorded = await store.listLosses(fromNs, toNs, nodes, parts);
   const { losses, inProgress } = addInProgress(recorded, unended, { spans: spans.filter(isAsked), window });
   const ofNodes = losses.filter(isAsked);
   const known = buildCoverage(
@@ -76,7 +76,7 @@ export type CoverageGap = Omit<NonNullable<Coverage['gaps']>[number], 'from_time
 /** The gaps in the events of an answer. */
 export interface FoundCoverage extends Pick<Coverage, 'complete' | 'lost' | 'recorded_until' | 'unreadable'> {
   gaps: CoverageGap[];
-  /** Gaps that concern only other services or transactions than those of the answer. */
+  /** Gaps that concern only services other than those of the answer. */
   others?: CoverageGap[];
   nodes: { node: string; recorded_until: bigint }[];
   in_progress?: FoundInProgress;
@@ -97,14 +97,13 @@ export function buildCoverage(
 }
 
 /**
- * Returns whether the answer may lack events because of this loss: a loss of one service or transaction concerns no
- * other one.
+ * Returns whether the answer may lack events because of this loss: a loss of one service concerns no other service. Of
+ * the parts of a loss, only the asked transaction's are among the losses.
  */
-export function mayTouch({ service, transactionId }: LossOwner, asked: OfOwners): boolean {
+export function mayTouch({ service, transactionId }: Pick<NodeLoss, 'service' | 'transactionId'>, asked: OfOwners) {
   if (service !== undefined && asked.services?.includes(service) === false) return false;
   if (service !== undefined && asked.excludedServices?.includes(service)) return false;
-  if (asked.transactionId === undefined) return true;
-  if (transactionId !== undefined) return transactionId === asked.transactionId;
+  if (asked.transactionId === undefined || transactionId !== undefined) return true;
   return service === undefined || asked.services !== undefined || asked.seenServices?.includes(service) !== false;
 }
 
@@ -114,13 +113,10 @@ type OfOwners = Pick<CoverageQuery, 'services' | 'excludedServices' | 'transacti
 function mergeGaps(losses: readonly NodeLoss[]): CoverageGap[] {
   // An agent under load records a loss at every drain, so gaps that touch are merged.
   let gaps = joinGaps(losses.map(toGap), 0n);
-  // Gaps of different causes, nodes or owners are not merged, so there may still be more than GAPS_MAX gaps.
+  // Gaps of different causes, nodes or services are not merged, so there may still be more than GAPS_MAX gaps.
   for (let apartNs = APART_NS_MIN; gaps.length > GAPS_MAX && apartNs < APART_NS_MAX; apartNs *= 4n)
     gaps = joinGaps(gaps, apartNs);
-  if (gaps.length <= GAPS_MAX) return gaps;
-  if (losses.some(({ transactionId }) => transactionId !== undefined))
-    return mergeGaps(losses.map(({ transactionId: _, ...loss }) => loss));
-  if (losses.every(({ service }) => service === undefined)) return gaps;
+  if (gaps.length <= GAPS_MAX || losses.every(({ service }) => service === undefined)) return gaps;
   return mergeGaps(losses.map(({ service: _, ...loss }) => loss));
 }
 
@@ -145,12 +141,7 @@ function joinGaps(gaps: readonly CoverageGap[], apartNs: bigint): CoverageGap[] 
   const joint: CoverageGap[] = [];
   const lastOf = new Map<string, CoverageGap>();
   for (const gap of gaps) {
-    const key = JSON.stringify([
-      gap.cause,
-      gap.node,
-      gap.bytes === undefined,
-      buildOwnerKey({ service: gap.service, transactionId: gap.transaction_id }),
-    ]);
+    const key = JSON.stringify([gap.cause, gap.node, gap.service, gap.transaction_id, gap.bytes === undefined]);
     const open = lastOf.get(key);
     if (open && gap.from <= open.to + apartNs) {
       if (gap.to > open.to) open.to = gap.to;

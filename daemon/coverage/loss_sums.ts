@@ -35,7 +35,7 @@ export async function sumLosses(store: Store, found: FoundCoverage, spans: reado
   return groups.map((gaps) => sumGaps(gaps, counted)).sort(compareSums);
 }
 
-/** Sums up gaps that concern only other services or transactions than the answer; these sums have no shares. */
+/** Sums up gaps that concern only services other than those of the answer; these sums have no shares. */
 export function sumOtherLosses(gaps: readonly CoverageGap[]): LossSum[] {
   return groupGaps(gaps)
     .map((some) => sumGaps(some, new Map()))

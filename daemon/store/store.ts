@@ -3,7 +3,7 @@
  * store reads the recordings of this machine (`embedded/`). Another store reads a database on other machines
  * (`fleet/`), so all answers are asynchronous. Replay plans read local recordings directly, in a separate thread.
  */
-import type { LossDetail, LossOwner } from '../../agent/recording/format/losses.ts';
+import type { Loss, LossParts, LossScope } from '../../agent/recording/format/losses.ts';
 import type { EventFilter, EventValues } from '../../agent/recording/read/event_filter.ts';
 import type { WrittenBack } from '../../agent/recording/read/transactions.ts';
 import type { RecordedUnended } from '../../agent/recording/read/unended.ts';
@@ -35,7 +35,7 @@ export interface ScanRequest {
 }
 
 /** Missing events, which occurred somewhere between `fromNs` and `toNs`. */
-export interface NodeLoss extends LossOwner, LossDetail {
+export interface NodeLoss extends LossScope, Pick<Loss, 'service' | 'sums'> {
   fromNs: bigint;
   toNs: bigint;
   lost: number;
@@ -374,7 +374,12 @@ export interface Store {
    * Returns the losses of these nodes, or of all nodes, that overlap `[fromNs, toNs)` or end at `fromNs`. An undefined
    * bound sets no limit.
    */
-  listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): Promise<NodeLoss[]>;
+  listLosses(
+    fromNs: bigint | undefined,
+    toNs: bigint | undefined,
+    nodes?: readonly string[],
+    parts?: LossParts,
+  ): Promise<NodeLoss[]>;
   /**
    * Counts, for each span, all recorded events of the node that began in the span. The count of a span is undefined if
    * it is not known, for example because a file is damaged or contains only selected events.

@@ -3,20 +3,11 @@
  * recording, so the client costs nothing until it reads again. Tails with the same filter and position share one read.
  */
 import type { Logger } from 'pino';
-import { max, min } from '../base/bigints.ts';
 import { stringify } from '../base/exact_json.ts';
 import { Problem } from '../base/problem.ts';
 import { formatFrame, HEARTBEAT, RETRY_MS, type Sink } from '../base/sse.ts';
 import { addTimeTexts } from '../base/time_text.ts';
-import type {
-  EventFilter,
-  Followed,
-  FollowedBatch,
-  FollowPosition,
-  FollowRequest,
-  NodeLoss,
-  Store,
-} from '../store/store.ts';
+import type { EventFilter, Followed, FollowedBatch, FollowPosition, FollowRequest, Store } from '../store/store.ts';
 
 export const TAILS_MAX = 256;
 /** Maximum number of tails of a fleet. Each of them queries the fleet's servers every second. */
@@ -200,36 +191,7 @@ export async function followFrames(
   const batch = await store.follow(request, signal);
   if (!batch) return undefined;
   const { followed, ...rest } = batch;
-  return { ...rest, text: mergeLosses(followed, request.filter).map(encodeFrame).join('') };
-}
-
-/**
- * Merges losses of transactions that have the same cause, service and node: a flood has a loss for each of its
- * transactions. Leaves out losses of transactions that the filter does not select.
- */
-function mergeLosses(followed: readonly Followed[], { transactionId: asked }: EventFilter): Followed[] {
-  const merged: Followed[] = [];
-  const known = new Map<string, NodeLoss>();
-  for (const one of followed) {
-    if (one.kind === 'event' || one.loss.transactionId === undefined) {
-      merged.push(one);
-      continue;
-    }
-    const { transactionId, cause, service, node, lost, fromNs, toNs } = one.loss;
-    if (asked !== undefined && transactionId !== asked) continue;
-    const key = JSON.stringify([cause, service, node]);
-    const loss = known.get(key);
-    if (loss) {
-      loss.lost += lost;
-      loss.fromNs = min(loss.fromNs, fromNs);
-      loss.toNs = max(loss.toNs, toNs);
-    } else {
-      const first = { cause, service, node, lost, fromNs, toNs };
-      known.set(key, first);
-      merged.push({ ...one, loss: first });
-    }
-  }
-  return merged;
+  return { ...rest, text: followed.map(encodeFrame).join('') };
 }
 
 function encodeFrame(followed: Followed): string {

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LossParts } from '../../agent/recording/format/losses.ts';
 import { openReader } from '../../agent/recording/read/reader.ts';
 import { RECORDING_FILE } from '../../agent/recording_path.ts';
 import type { ApiEvent, BlockIoEvent, SysWriteEvent } from '../../bpf/schema/api.ts';
@@ -30,7 +31,7 @@ export interface Recorded {
   events(filter?: EventFilter): ApiEvent[];
   writes(filter?: EventFilter): SysWriteEvent[];
   blockIos(filter?: EventFilter): BlockIoEvent[];
-  losses(): NodeLoss[];
+  losses(parts?: LossParts): NodeLoss[];
 }
 
 const folders: string[] = [];
@@ -102,10 +103,10 @@ export function readRecording(dataFolder: string, window?: Window): Recorded {
     events,
     writes: (filter) => events({ ...filter, eventTypes: ['sys_write'] }) as SysWriteEvent[],
     blockIos: (filter) => events({ ...filter, eventTypes: ['block_io'] }) as BlockIoEvent[],
-    losses() {
+    losses(parts) {
       const store = openRecordingStore(dataFolder);
       try {
-        return store.listLosses(window?.fromNs, window?.toNs);
+        return store.listLosses(window?.fromNs, window?.toNs, undefined, parts);
       } finally {
         store.close();
       }

@@ -129,10 +129,25 @@ function readCalls(recorded: Recorded): { calls: Map<string, OwnerCalls>; unowne
   for (const { service_name, transaction_id, result, duration_ns } of recorded.writes({ comms: ['shed_owners'] }))
     add(service_name, transaction_id, { count: 1, bytes: result, durationNs: duration_ns, longestNs: duration_ns });
   let unowned = 0;
-  for (const { cause, lost, service, transactionId, sums } of recorded.losses()) {
+  const divided: (OwnerCalls & { service: string })[] = [];
+  for (const { cause, lost, service, transactionId, isDivided, sums } of recorded.losses('all')) {
     if (cause !== 'shed') continue;
-    if (service === undefined || transactionId === undefined) unowned += lost;
-    else add(service, transactionId, { count: lost, ...sums! });
+    if (service === undefined || !(transactionId ?? isDivided)) unowned += lost;
+    else if (transactionId !== undefined) add(service, transactionId, { count: lost, ...sums! });
+    else divided.push({ service, count: lost, ...sums! });
+  }
+  // What the parts of a service leave over are calls without a transaction.
+  for (const [service, all] of Map.groupBy(divided, (loss) => loss.service)) {
+    const total = all.reduce(addCalls, NO_CALLS);
+    for (const { lost, sums } of recorded
+      .losses('all')
+      .filter((loss) => loss.service === service && loss.transactionId)) {
+      total.count -= lost;
+      total.bytes -= sums!.bytes;
+      total.durationNs -= sums!.durationNs;
+    }
+    if (total.count > 0) add(service, null, total);
+    else expect(total).toMatchObject({ count: 0, bytes: 0n, durationNs: 0n });
   }
   return { calls, unowned };
 }

@@ -182,7 +182,8 @@ const BESIDE: readonly FleetTable[] = [
         count UInt64
         from_ns UInt64
         to_ns UInt64
-        detail String`),
+        scope String
+        sums String`),
       ARRIVED,
     ],
     key: ['recording', 'loss_id'],

@@ -5,23 +5,25 @@ import { parseJson, stringify } from '../../../daemon/base/exact_json.ts';
 
 /** The maximum size of a stored cause, event type or kind, in bytes. */
 export const WORD_MAX = 64;
-/** The maximum size of a stored detail, in characters. */
-export const DETAIL_MAX = 1024;
-
-/** Owner of missing events. */
-export interface LossOwner {
-  /** The service that all missing events belong to; undefined if they may belong to any service. */
-  service?: string | undefined;
-  /**
-   * The transaction that all missing events belong to; null if they belong to none, undefined if they may belong to
-   * any.
-   */
-  transactionId?: string | null | undefined;
-}
+/** The maximum size of a stored scope or detail, in characters. */
+const TEXT_MAX = 1024;
 
 /** Why events are missing, and which service they belong to. */
-export interface LossReason extends Pick<LossOwner, 'service'> {
+export interface LossReason {
   cause: LossCause;
+  /** The service that all missing events belong to; undefined if they may belong to any service. */
+  service?: string | undefined;
+}
+
+/** Which transactions the missing events belong to; if both fields are undefined, they may belong to any. */
+export interface LossScope {
+  /**
+   * The transaction that all missing events belong to. The loss is a part of a divided loss, which counts the same
+   * events.
+   */
+  transactionId?: string | undefined;
+  /** Whether the missing events of each transaction are listed as a part; the others belong to no transaction. */
+  isDivided?: boolean | undefined;
 }
 
 /** What is known of missing events besides their count. */
@@ -34,24 +36,49 @@ export interface LossSums {
   longestNs: bigint;
 }
 
-/** What a loss has besides its reason, and what only losses of some causes have. */
-export interface LossDetail extends Pick<LossOwner, 'transactionId'> {
-  sums?: LossSums | undefined;
-}
-
-export interface Loss extends LossReason, LossDetail {
+export interface Loss extends LossReason, LossScope {
   /** Null when the type of the lost events is unknown. */
   eventType: EventType | null;
   count: number;
   fromNs: bigint;
   toNs: bigint;
+  /** Undefined if the events were only counted. */
+  sums?: LossSums | undefined;
 }
 
-/** Returns a text that is the same for two losses if their owners are the same. */
-export function buildOwnerKey({ service, transactionId }: LossOwner): string {
-  // JSON writes undefined as null.
-  return JSON.stringify([service, transactionId === undefined ? [] : transactionId]);
+/**
+ * Which parts are read: those of one transaction, in place of the divided losses, or all parts beside them; undefined if
+ * none.
+ */
+export type LossParts = { transactionId: string } | 'all';
+
+/** The scopes of losses that are no parts. */
+export const WHOLE_SCOPES = ['', 'divided'] as const;
+
+/** Returns the stored scopes of the losses to read, without any parts or with those of one transaction. */
+export function listScopes(parts?: Exclude<LossParts, 'all'>): [string, string] {
+  return parts ? ['', encodeScope(parts)] : [...WHOLE_SCOPES];
 }
+
+/** Whether these are the scopes of the loss. */
+export const isOfScopes = (loss: LossScope, parts?: Exclude<LossParts, 'all'>): boolean =>
+  listScopes(parts).includes(encodeScope(loss));
+
+/** Returns the stored form of the scope: ``, `divided` or `of order-1`. */
+export function encodeScope({ transactionId, isDivided }: LossScope): string {
+  return transactionId !== undefined ? `of ${transactionId}` : isDivided ? 'divided' : '';
+}
+
+/** Parses a stored scope; returns undefined if it is malformed. */
+export function parseScope(text: unknown): LossScope | undefined {
+  if (text === '') return {};
+  if (text === 'divided') return { isDivided: true };
+  const isPart = typeof text === 'string' && text.length <= TEXT_MAX && text.length > 3 && text.startsWith('of ');
+  return isPart ? { transactionId: text.slice(3) } : undefined;
+}
+
+/** Whether a part of the transaction can be stored. */
+export const canBePart = (transactionId: string): boolean => parseScope(encodeScope({ transactionId })) !== undefined;
 
 /** Adds up the sums; undefined if one of them is not known. */
 export function addLossSums(a: LossSums | undefined, b: LossSums | undefined): LossSums | undefined {
@@ -85,43 +112,23 @@ export function parseReason(text: string): LossReason {
   return cause === 'unknown' ? { cause } : { cause, service: service.join(' ') };
 }
 
-/** Returns the stored form of the detail, which is JSON; null if the loss has none. */
-export function encodeDetail({ transactionId, sums }: LossDetail): string | null {
-  if (transactionId === undefined && !sums) return null;
-  const stored = sums && { bytes: sums.bytes, duration_ns: sums.durationNs, longest_ns: sums.longestNs };
-  const text = stringify({ ...(transactionId !== undefined && { transaction_id: transactionId }), ...stored });
-  // Without its long id, the loss may belong to any transaction.
-  return text.length <= DETAIL_MAX ? text : encodeDetail({ sums });
+/** Returns the stored form of the sums, which is JSON, and '' if there are none. */
+export function encodeSums(sums: LossSums | undefined): string {
+  if (!sums) return '';
+  return stringify({ bytes: sums.bytes, duration_ns: sums.durationNs, longest_ns: sums.longestNs });
 }
 
-/** Parses a stored detail; returns undefined if it is malformed. */
-export function parseDetail(text: unknown): LossDetail | undefined {
-  if (text === null || text === '') return {};
-  if (typeof text !== 'string' || text.length > DETAIL_MAX) return undefined;
+/** Parses stored sums; returns undefined if they are malformed. */
+export function parseSums(text: unknown): Pick<Loss, 'sums'> | undefined {
+  if (text === '') return {};
+  if (typeof text !== 'string' || text.length > TEXT_MAX) return undefined;
   try {
-    return toLossDetail(parseJson(text));
+    const { bytes, duration_ns: durationNs, longest_ns: longestNs } = parseJson(text) as Record<string, unknown>;
+    if (!isCount(bytes) || !isCount(durationNs) || !isCount(longestNs)) return undefined;
+    return { sums: { bytes: BigInt(bytes), durationNs: BigInt(durationNs), longestNs: BigInt(longestNs) } };
   } catch {
     return undefined;
   }
-}
-
-function toLossDetail(stored: unknown): LossDetail | undefined {
-  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return undefined;
-  const {
-    transaction_id: transactionId,
-    bytes,
-    duration_ns,
-    longest_ns,
-    ...others
-  } = stored as Record<string, unknown>;
-  const isId = transactionId === null || (typeof transactionId === 'string' && transactionId !== '');
-  if (Object.keys(others).length > 0 || (transactionId !== undefined && !isId)) return undefined;
-  const owner = isId ? { transactionId } : {};
-  const counts = [bytes, duration_ns, longest_ns];
-  if (counts.every((count) => count === undefined)) return owner;
-  if (!counts.every(isCount)) return undefined;
-  const [sumBytes, durationNs, longestNs] = counts.map(BigInt);
-  return { ...owner, sums: { bytes: sumBytes!, durationNs: durationNs!, longestNs: longestNs! } };
 }
 
 const isCount = (value: unknown): value is number | bigint =>

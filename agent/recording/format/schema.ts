@@ -170,8 +170,12 @@ CREATE TABLE loss (
   cause TEXT NOT NULL,
   event_type TEXT,
   count INTEGER NOT NULL,
-  detail TEXT
+  scope TEXT NOT NULL DEFAULT '',
+  sums TEXT NOT NULL DEFAULT ''
 ) STRICT;
+
+-- Losses of one transaction, and losses that are no parts of others.
+CREATE INDEX loss_by_scope ON loss (scope);
 
 -- wall clock = boot clock + offset, from boot_ns on. suspended_ns: how long the node slept before that.
 CREATE TABLE clock (

@@ -5,7 +5,7 @@
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
-import { type Loss, parseDetail, parseReason } from '../format/losses.ts';
+import { type Loss, parseReason, parseScope, parseSums } from '../format/losses.ts';
 import { computeRestartNumber, countGivenNumbers } from '../format/numbers.ts';
 import { toStored } from '../format/schema.ts';
 import { gather } from './assemble_block.ts';
@@ -52,7 +52,7 @@ FROM (
 WHERE first_number > before AND first_number <= :end`;
 
 const LOSSES_AFTER = `
-SELECT loss_id, from_ns, to_ns, cause, event_type, count, detail
+SELECT loss_id, from_ns, to_ns, cause, event_type, count, scope, sums
 FROM loss
 WHERE loss_id > ?
 ORDER BY loss_id`;
@@ -93,7 +93,7 @@ export interface ArrivalReader {
   listLossesAfter(lossId: number): NotedLoss[];
 }
 
-type LossRow = [bigint, bigint, bigint, Loss['cause'], Loss['eventType'], bigint, unknown];
+type LossRow = [bigint, bigint, bigint, Loss['cause'], Loss['eventType'], bigint, unknown, unknown];
 
 /** Opens the reader of arrivals. `node` is the node that made the recording. */
 export function openArrivals(
@@ -178,12 +178,13 @@ export function openArrivals(
     },
     countStored: (from, end) => (end > from ? stored.get({ from, end })! : 0),
     listLossesAfter: (lossId) =>
-      losses.all(lossId).map(([id, fromNs, toNs, cause, eventType, count, detail]) => ({
+      losses.all(lossId).map(([id, fromNs, toNs, cause, eventType, count, scope, sums]) => ({
         lossId: Number(id),
         fromNs,
         toNs,
         ...parseReason(cause),
-        ...parseDetail(detail),
+        ...parseScope(scope),
+        ...parseSums(sums),
         eventType,
         count: Number(count),
       })),

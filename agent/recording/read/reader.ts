@@ -16,7 +16,17 @@ import {
   toDamageError,
   toRecordingError,
 } from '../format/errors.ts';
-import { type ClockStep, type Loss, parseDetail, parseReason, WORD_MAX } from '../format/losses.ts';
+import {
+  type ClockStep,
+  type Loss,
+  type LossParts,
+  listScopes,
+  parseReason,
+  parseScope,
+  parseSums,
+  WHOLE_SCOPES,
+  WORD_MAX,
+} from '../format/losses.ts';
 import { STORED_COLUMNS } from '../format/pieces.ts';
 import { checkFormat, decodeStoredMax, EXPORTED_TRANSACTION, PAGE_BYTES, toStored } from '../format/schema.ts';
 import { type ArrivalReader, openArrivals } from './arrivals.ts';
@@ -116,6 +126,7 @@ export interface RecordingReader
     PinReader,
     RecordedSpanReader,
     LossReader,
+    LossLister,
     SealedReader,
     StateReader,
     TransactionReader,
@@ -223,7 +234,7 @@ function createReader(database: Database.Database, path: string, { isDamaged, ca
 
   const transactionIndex = openTransactionIndex({ database, lookup, runInTransaction: source.runInTransaction });
   const side = openLossReader(database);
-  const readLosses = keep(side.losses, isShort);
+  const readLosses = keep(side.lossesOfScope, isShort);
   const transactions = openTransactions(database, lookup);
   const state = openStateReader(database, path);
   /**
@@ -427,6 +438,7 @@ SELECT
   CASE WHEN event_type IN (${quoteWords(EVENTS.map(({ name }) => name))}) THEN event_type END AS known_type,
   sum(count)
 FROM loss
+WHERE scope IN (${quoteWords(WHOLE_SCOPES)})
 GROUP BY known_cause, known_type
 ORDER BY known_cause, known_type`;
 
@@ -624,10 +636,12 @@ function readColumnLocations(database: Database.Database, path: string): ColumnL
 /* Reads the losses and clock steps of a recording. */
 
 const LOSSES = `
-SELECT from_ns, to_ns, cause, event_type, count, detail
+SELECT from_ns, to_ns, cause, event_type, count, scope, sums
 FROM loss
-WHERE from_ns < :toNs AND to_ns >= :fromNs
+WHERE from_ns < :toNs AND to_ns >= :fromNs AND scope IN ('', :scope)
 ORDER BY loss_id`;
+
+const ALL_LOSSES = LOSSES.replace(" AND scope IN ('', :scope)", '');
 
 const CLOCK_STEPS = `
 SELECT boot_ns, offset_ns, kind, suspended_ns, clock_id
@@ -636,8 +650,8 @@ WHERE clock_id > ?
 ORDER BY clock_id`;
 
 export interface LossReader {
-  /** Returns the losses that overlap [fromNs, toNs). */
-  losses(fromNs?: bigint, toNs?: bigint): Loss[];
+  /** Returns the losses that overlap [fromNs, toNs): all, or those of this stored scope and those of any transaction. */
+  lossesOfScope(fromNs?: bigint, toNs?: bigint, scope?: string): Loss[];
   clockSteps(): ClockStep[];
   listClockStepsAfter(clockId: number): NotedClockStep[];
 }
@@ -654,10 +668,11 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value.length <= WORD_MAX;
 }
 
-type LossRow = [bigint, bigint, string, Loss['eventType'], bigint, unknown];
+type LossRow = [bigint, bigint, string, Loss['eventType'], bigint, unknown, unknown];
 
 function openLossReader(database: Database.Database): LossReader {
   const losses = database.prepare<[object], LossRow>(LOSSES).raw().safeIntegers();
+  const allLosses = database.prepare<[object], LossRow>(ALL_LOSSES).raw().safeIntegers();
   const steps = database
     .prepare<[number], [bigint, bigint, ClockStep['kind'], bigint, bigint]>(CLOCK_STEPS)
     .raw()
@@ -671,17 +686,21 @@ function openLossReader(database: Database.Database): LossReader {
     });
 
   return {
-    losses: (fromNs = 0n, toNs = U64_MAX) =>
-      losses.all({ fromNs: toStored(fromNs), toNs: toStored(toNs) }).map((row) => {
-        const [from, to, cause, eventType, count, text] = row;
-        const detail = parseDetail(text);
-        if (!areCounts([from, to, count]) || !isText(cause) || (eventType !== null && !isText(eventType)) || !detail)
-          throw createCorruptError('its list of losses is malformed');
-        return { fromNs: from, toNs: to, ...parseReason(cause), ...detail, eventType, count: Number(count) };
-      }),
+    lossesOfScope(fromNs = 0n, toNs = U64_MAX, scope = undefined) {
+      const period = { fromNs: toStored(fromNs), toNs: toStored(toNs) };
+      return (scope === undefined ? allLosses.all(period) : losses.all({ ...period, scope })).map(toLoss);
+    },
     clockSteps: () => listClockStepsAfter(0).map(({ clockId: _, ...step }) => step),
     listClockStepsAfter,
   };
+}
+
+function toLoss([fromNs, toNs, cause, eventType, count, scopeText, sumsText]: LossRow): Loss {
+  const [scope, sums] = [parseScope(scopeText), parseSums(sumsText)];
+  const areTexts = isText(cause) && (eventType === null || isText(eventType));
+  if (!areCounts([fromNs, toNs, count]) || !areTexts || !scope || !sums)
+    throw createCorruptError('its list of losses is malformed');
+  return { fromNs, toNs, ...parseReason(cause), ...scope, ...sums, eventType, count: Number(count) };
 }
 
 /* Collects the damaged parts that a reader found and left out. Answers that lack these parts report them as losses. */
@@ -762,17 +781,22 @@ function createDamageNotes(): DamageNotes {
   };
 }
 
+export interface LossLister {
+  /** Returns the losses that overlap [fromNs, toNs), without parts unless `parts` selects some. */
+  losses(fromNs?: bigint, toNs?: bigint, parts?: LossParts): Loss[];
+}
+
 /**
  * Makes the losses and their totals include the damage that was found, besides the losses that the recording reports.
  */
 function includeDamage(
   damage: DamageNotes,
-  readLosses: LossReader['losses'],
+  readLosses: LossReader['lossesOfScope'],
   totals: StateReader['lossTotals'],
-): Pick<LossReader & StateReader, 'losses' | 'lossTotals'> {
+): LossLister & Pick<StateReader, 'lossTotals'> {
   return {
-    losses: (fromNs, toNs) => [
-      ...readKnownLosses(() => readLosses(fromNs, toNs), damage),
+    losses: (fromNs, toNs, parts) => [
+      ...readKnownLosses(() => readLosses(fromNs, toNs, parts === 'all' ? undefined : listScopes(parts)[1]), damage),
       ...damage.listLosses(fromNs, toNs),
     ],
     lossTotals() {

@@ -92,7 +92,7 @@ function verifyDatabase(database: Database.Database, reader: RecordingReader, pa
     while (!reader.transactionIndex.step());
   });
   attempt(() => void reader.info());
-  attempt(() => void reader.losses());
+  attempt(() => void reader.losses(undefined, undefined, 'all'));
   const lost = reader.foundDamage().losses;
   return {
     recordingId: reader.recordingId,

@@ -16,7 +16,7 @@ import { nativeColumns } from '../../../bpf/schema/native_columns.ts';
 import { createAbsentValues } from '../codec/absent.ts';
 import { type BlockRange, SEGMENT_ROWS_MAX } from '../codec/encode_segment.ts';
 import type { NextIds } from '../format/ids.ts';
-import { addLossSums, buildOwnerKey, type ClockStep, type Loss } from '../format/losses.ts';
+import { addLossSums, type ClockStep, type Loss } from '../format/losses.ts';
 import { findExtremes } from '../words64.ts';
 import type { Batch, OpenedRecording, RowsToWrite, UnendedRows } from './batch.ts';
 import { createDictionaries, type Dictionaries } from './dictionaries.ts';
@@ -260,9 +260,12 @@ function computeBlockRange(source: Block, from: number, to: number, typeFrom: Ui
 
 /**
  * Maximum number of losses that wait. A further loss is merged into a waiting loss with the same cause, event type and
- * owner, if there is one; a loss of a transaction, into a loss of its service.
+ * service, if there is one.
  */
-const PENDING_LOSSES_MAX = 4096;
+const PENDING_LOSSES_MAX = 1024;
+
+/** Maximum number of parts that wait. A loss whose parts have no room is not divided: it may concern any transaction. */
+const PENDING_PARTS_MAX = 8192;
 
 /** Maximum number of clock steps that wait. If there are more, the oldest are dropped. */
 const PENDING_CLOCK_STEPS_MAX = 1024;
@@ -274,7 +277,8 @@ const PENDING_CLOCK_STEPS_MAX = 1024;
 const UNCOUNTED: readonly LossCause[] = ['recording_removed', 'recording_damaged'];
 
 interface PendingLosses {
-  addLoss(loss: Loss): void;
+  /** Adds a loss that is no part, and its parts; it is divided if there are `parts`, even if there are none. */
+  addLoss(loss: Loss, parts?: readonly Loss[]): void;
   addClockStep(step: ClockStep): void;
   hasPending(): boolean;
   /**
@@ -287,35 +291,48 @@ interface PendingLosses {
   noteFailure(): void;
 }
 
+/** A loss that waits, with its parts by transaction if it is divided. */
+interface PendingLoss {
+  loss: Loss;
+  parts: Map<string, Loss> | undefined;
+}
+
 function createPendingLosses(): PendingLosses {
-  let losses: Loss[] = [];
-  /** The last waiting loss of each cause, event type and owner, if it was not taken. */
-  const lastOf = new Map<string, Loss>();
+  let losses: PendingLoss[] = [];
+  let partCount = 0;
+  /** The last waiting loss of each cause, event type and service, if it was not taken. */
+  const lastOf = new Map<string, PendingLoss>();
   let steps: ClockStep[] = [];
   let takenLosses = 0;
   let takenSteps = 0;
 
-  function addLoss(loss: Loss): void {
-    if (loss.count === 0 && !UNCOUNTED.includes(loss.cause)) return;
-    const { cause, service, transactionId } = loss;
-    const key = buildLossKey(loss);
-    const same = lastOf.get(key);
-    const isFull = losses.length >= PENDING_LOSSES_MAX;
-    // Losses of consecutively dropped blocks are merged into one loss, and so are the losses of an owner.
-    const continues = cause === 'store_failed' || service !== undefined || transactionId !== undefined;
-    if (same && (isFull || continues)) {
-      widen(same, loss);
-    } else if (isFull && transactionId !== undefined) {
-      addLoss({ ...loss, transactionId: undefined });
-    } else {
-      const added = { ...loss };
-      losses.push(added);
-      lastOf.set(key, added);
-    }
+  function countParts(some: readonly PendingLoss[]): number {
+    return some.reduce((sum, { parts }) => sum + (parts?.size ?? 0), 0);
   }
 
   return {
-    addLoss,
+    addLoss(loss, parts) {
+      if (loss.count === 0 && !UNCOUNTED.includes(loss.cause)) return;
+      const isDivided = parts !== undefined && partCount + parts.length <= PENDING_PARTS_MAX;
+      const key = buildLossKey(loss, isDivided);
+      const same = lastOf.get(key);
+      // Losses of consecutively dropped blocks are merged into one loss, and so are the losses of a service.
+      const continues = loss.cause === 'store_failed' || loss.service !== undefined;
+      const isNew = !same || (losses.length < PENDING_LOSSES_MAX && !continues);
+      const pending = isNew ? { loss: { ...loss }, parts: isDivided ? new Map<string, Loss>() : undefined } : same;
+      if (isNew) {
+        losses.push(pending);
+        lastOf.set(key, pending);
+      } else {
+        widen(pending.loss, loss);
+      }
+      for (const part of isDivided ? parts : []) {
+        const known = pending.parts!.get(part.transactionId!);
+        if (known) widen(known, part);
+        else pending.parts!.set(part.transactionId!, { ...part });
+        if (!known) partCount++;
+      }
+    },
     addClockStep(step) {
       steps.push({ ...step });
       if (steps.length - takenSteps > PENDING_CLOCK_STEPS_MAX) steps.splice(takenSteps, 1);
@@ -325,23 +342,30 @@ function createPendingLosses(): PendingLosses {
       takenLosses = losses.length;
       lastOf.clear();
       takenSteps = steps.length;
-      return { losses: losses.slice(), clockSteps: steps.slice() };
+      return { losses: losses.flatMap(listStored), clockSteps: steps.slice() };
     },
     noteCommit() {
       losses = losses.slice(takenLosses);
+      partCount = countParts(losses);
       steps = steps.slice(takenSteps);
       takenLosses = takenSteps = 0;
     },
     noteFailure() {
       takenLosses = takenSteps = 0;
       lastOf.clear();
-      for (const loss of losses) lastOf.set(buildLossKey(loss), loss);
+      for (const one of losses) lastOf.set(buildLossKey(one.loss, one.parts !== undefined), one);
     },
   };
 }
 
-const buildLossKey = ({ cause, eventType, sums, ...owner }: Loss): string =>
-  `${cause} ${eventType} ${sums !== undefined} ${buildOwnerKey(owner)}`;
+function buildLossKey({ cause, eventType, service, sums }: Loss, isDivided: boolean): string {
+  return JSON.stringify([cause, eventType, service, sums !== undefined, isDivided]);
+}
+
+/** Returns the loss and its parts in the form in which they are stored. */
+function listStored({ loss, parts }: PendingLoss): Loss[] {
+  return parts ? [{ ...loss, isDivided: true }, ...parts.values()] : [loss];
+}
 
 function widen(loss: Loss, by: Loss): void {
   loss.count += by.count;

@@ -29,7 +29,7 @@ export interface RecordingWriter extends Pick<Dictionaries, 'nameId' | 'fileId' 
   append(block: Block): void;
   /** Commits the gathered rows, losses and clock steps. If it throws, it keeps everything for the next call. */
   flush(): void;
-  recordLoss(loss: Loss): void;
+  recordLoss(loss: Loss, parts?: readonly Loss[]): void;
   recordClock(step: ClockStep): void;
   /** Sets the calls and requests in progress, and replaces those that were set before. */
   setInProgress(unended: UnendedRows): void;

@@ -155,7 +155,7 @@ function checkCopy(path: string, name: string): RecordingInfo {
     reader.recordedSpan();
     while (!reader.transactionIndex.step());
     // Reading the losses detects damage in their list.
-    reader.losses();
+    reader.losses(undefined, undefined, 'all');
     const isDamaged = reader.foundDamage().any;
     if (events === info.eventCount && !isDamaged) return info;
     if (!isDamaged) throw new RecordingError('unsupported_format', UNKNOWN_TYPES);

@@ -93,7 +93,7 @@ export function createRedaction(source: RecordingDictionary): Redaction {
     redactLoss: ({ service, transactionId, ...loss }) => ({
       ...loss,
       ...(service !== undefined && { service: assignPseudonym(service, 'service') }),
-      ...(transactionId !== undefined && { transactionId: transactionId && redactTransactionId(transactionId) }),
+      ...(transactionId !== undefined && { transactionId: redactTransactionId(transactionId) }),
     }),
   };
 }

@@ -94,9 +94,10 @@ export function listLosses(
   const later = own(lost).filter((event) => !isWithin(event));
   const count = isOfTransaction ? unlisted.labelled : unlisted.count;
   const others = count > 0 && unlisted.sinceNs < toNs ? [{ ...unlisted, count }] : [];
-  const recorded = reader.losses(fromNs, toNs);
+  // A bundle of a transaction has no losses of others; a bundle of a time has the losses of each transaction.
+  const { transactionId } = filter;
   return [
-    ...recorded.filter(({ transactionId }) => !isOfTransaction || isOf(transactionId, filter.transactionId)),
+    ...reader.losses(fromNs, toNs, transactionId === undefined ? 'all' : { transactionId }),
     ...later.map(({ timestamp_ns, event_type }) => buildLoss(timestamp_ns, timestamp_ns, event_type, 1)),
     ...own(events).map(({ timestamp_ns, event_type }) => buildLoss(timestamp_ns, untilNs, event_type, 1)),
     ...others.map(({ sinceNs, count }) => buildLoss(sinceNs, untilNs, null, count)),
@@ -104,10 +105,6 @@ export function listLosses(
 }
 
 const IN_PROGRESS: LossCause = 'in_progress';
-
-/** Whether a loss whose transaction is `lossId` may belong to the transaction; undefined: it may belong to any. */
-const isOf = (lossId: Loss['transactionId'], transactionId: string | undefined) =>
-  lossId === undefined || lossId === transactionId;
 
 /** Returns the clock steps whose offset applied at some time within the window. */
 export function selectClockSteps({ reader }: Source, { fromNs = 0n, toNs }: TimeRange): ClockStep[] {

@@ -94,11 +94,13 @@ function* readTransactionRows({ reader, dictionary }: Source): Generator<FlatVal
 }
 
 function* readLossRows({ reader }: Source): Generator<FlatValue[]> {
-  for (const { fromNs, toNs, cause, eventType, count, service = null, transactionId, sums } of reader.losses()) {
-    // An empty id is no transaction, null is a transaction that is not known.
-    const id = transactionId === undefined ? null : (transactionId ?? '');
+  for (const { fromNs, toNs, cause, eventType, count, service = null, transactionId = null, sums } of reader.losses(
+    undefined,
+    undefined,
+    'all',
+  )) {
     const { bytes = null, durationNs = null, longestNs = null } = sums ?? {};
-    yield [fromNs, toNs, cause, eventType, count, service, id, bytes, durationNs, longestNs];
+    yield [fromNs, toNs, cause, eventType, count, service, transactionId, bytes, durationNs, longestNs];
   }
 }
 

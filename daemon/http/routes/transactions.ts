@@ -138,7 +138,12 @@ export function createTransactionRoutes({ store, now, scanGate }: Options): Rout
     const { shards, unended } = answer;
     const transaction = await answer.store.findTransaction(id);
     if (!transaction) refuseIfPartial(shards, `transaction ${id}`);
-    if (!transaction) throw createNotFoundProblem(id, unended.own, await answer.store.listLosses(undefined, undefined));
+    if (!transaction)
+      throw createNotFoundProblem(
+        id,
+        unended.own,
+        await answer.store.listLosses(undefined, undefined, undefined, { transactionId: id }),
+      );
     return transaction;
   }
 

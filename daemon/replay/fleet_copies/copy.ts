@@ -114,7 +114,7 @@ async function copyNotes(
   const fromNs = transactions.map(({ firstTimestampNs }) => firstTimestampNs).reduce(min);
   const toNs = transactions.map(({ lastEndNs }) => lastEndNs).reduce(max) + 1n;
   const nodes = [...new Set([...copies.values()].map(({ node }) => node))];
-  for (const { node, lost, cause, ...loss } of await readFleetLosses(fleet, fromNs, toNs, nodes)) {
+  for (const { node, lost, cause, ...loss } of await readFleetLosses(fleet, fromNs, toNs, nodes, 'all')) {
     const copy = [...copies.values()].find((one) => one.node === node);
     copy?.writer.recordLoss({ ...loss, cause: cause as never, eventType: null, count: lost });
   }

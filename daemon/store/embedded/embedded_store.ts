@@ -82,7 +82,7 @@ export function createEmbeddedStore(
     listPins: async (transactionId) => recordings.listPins(transactionId),
     listServices: async () => recordings.listServices(),
     listNodes: async () => recordings.nodes(),
-    listLosses: async (fromNs, toNs, nodes) => recordings.listLosses(fromNs, toNs, nodes),
+    listLosses: async (fromNs, toNs, nodes, parts) => recordings.listLosses(fromNs, toNs, nodes, parts),
     countEvents: async (spans) => recordings.countEvents(spans),
     readUnended: async (nodes) => recordings.readUnended(nodes),
     findTransactionsById: async (ids) => recordings.findTransactionsById(ids),

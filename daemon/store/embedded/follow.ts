@@ -3,6 +3,7 @@
  * events in the total order up to the horizon.
  */
 
+import { isOfScopes } from '../../../agent/recording/format/losses.ts';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
 import { readEventKey } from '../blocks/event.ts';
 import { encodeJsonRows } from '../blocks/event_json.ts';
@@ -74,7 +75,7 @@ export async function follow(
     places: buildPlaces(position.places, extents),
     followed: [],
   };
-  addLosses(recordings, extents, draft);
+  addLosses(recordings, { filter, extents }, draft);
   for (const _ of recordings.lookForFiles(filter)) {
     await yieldToEventLoop(signal);
     if (signal.aborted) return undefined;
@@ -111,13 +112,19 @@ function buildPlaces(known: RecordingsPosition['places'], extents: readonly Exte
   return places;
 }
 
-function addLosses(recordings: Recordings, extents: readonly Extent[], draft: BatchDraft): void {
+function addLosses(
+  recordings: Recordings,
+  { filter, extents }: { filter: EventFilter; extents: readonly Extent[] },
+  draft: BatchDraft,
+): void {
+  const { transactionId } = filter;
+  const parts = transactionId === undefined ? undefined : { transactionId };
   for (const { recordingId, node, end, lossId, isImport } of extents) {
     const place = draft.places.get(recordingId)!;
     if (isImport) continue;
     const noted = lossId > place.lossId ? recordings.lossesAfter(recordingId, place.lossId) : [];
     place.lossId = lossId;
-    for (const loss of noted) {
+    for (const loss of noted.filter((one) => isOfScopes(one, parts))) {
       // Retention is reported below, because only the removal of events that this tail has not sent yet counts.
       if (loss.cause !== 'retention') addLoss(draft, { ...loss, node });
     }

@@ -4,7 +4,7 @@
 
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { type ClockStep, encodeDetail, encodeReason } from '../../../agent/recording/format/losses.ts';
+import { type ClockStep, encodeReason, encodeScope, type LossParts } from '../../../agent/recording/format/losses.ts';
 import type { RecordedSpan, RecordingReader } from '../../../agent/recording/read/reader.ts';
 import { isRecorded } from '../../../agent/recording/write/lock.ts';
 import { isSetAside } from '../../../agent/recording/write/set_aside.ts';
@@ -49,8 +49,12 @@ export function listWrittenSpans(recordings: readonly OpenRecording[]): NodeSpan
 type RecordedLoss = ReturnType<RecordingReader['losses']>[number];
 
 /** Returns the losses of the recordings. Copies of a recording count once. */
-export function readMergedLosses(recordings: readonly OpenRecording[], fromNs: bigint, toNs: bigint): NodeLoss[] {
-  const readLosses = ({ file, reader }: OpenRecording) => withFileErrors(file, () => reader.losses(fromNs, toNs));
+export function readMergedLosses(
+  recordings: readonly OpenRecording[],
+  { fromNs, toNs, parts }: { fromNs: bigint; toNs: bigint; parts: LossParts | undefined },
+): NodeLoss[] {
+  const readLosses = ({ file, reader }: OpenRecording) =>
+    withFileErrors(file, () => reader.losses(fromNs, toNs, parts));
   return [...Map.groupBy(recordings, ({ recordingId }) => recordingId).values()].flatMap((copies) => {
     const { node } = copies[0]!;
     const losses = copies.map(readLosses).reduce(mergeCopiedLosses);
@@ -72,7 +76,7 @@ function isRemoved({ cause }: RecordedLoss): boolean {
 }
 
 function buildLossKey({ fromNs, toNs, eventType, count, ...reason }: RecordedLoss): string {
-  return `${fromNs} ${toNs} ${eventType} ${count} ${encodeReason(reason)} ${encodeDetail(reason)}`;
+  return `${fromNs} ${toNs} ${eventType} ${count} ${encodeReason(reason)} ${encodeScope(reason)}`;
 }
 
 /**

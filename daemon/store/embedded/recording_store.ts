@@ -167,8 +167,8 @@ export function openRecordingStore(
     listServices: () =>
       read((open) => mergeNames(open.flatMap(({ file, reader }) => withFileErrors(file, () => reader.services())))),
     nodes: () => read((open) => mergeNames(open.map(({ node }) => node))),
-    listLosses(fromNs = 0n, toNs = U64_MAX, nodes = undefined) {
-      const losses = read((open) => readMergedLosses(selectRecordings(open, nodes), fromNs, toNs));
+    listLosses(fromNs = 0n, toNs = U64_MAX, nodes = undefined, parts = undefined) {
+      const losses = read((open) => readMergedLosses(selectRecordings(open, nodes), { fromNs, toNs, parts }));
       const gaps = new Set(selectUnreadable(nodes).map(({ node = null }) => node));
       return [...losses, ...[...gaps].map((node) => ({ fromNs, toNs, lost: 0, cause: 'unreadable', node }))];
     },

@@ -2,6 +2,7 @@
  * Synchronous queries of the recordings on this machine. `recording_store.ts` implements them; a replay's plan uses
  * them.
  */
+import type { LossParts } from '../../../agent/recording/format/losses.ts';
 import type { RecordingTransaction, RecordingTransactionsRequest } from '../../../agent/recording/read/transactions.ts';
 import type { PinRequest } from '../../../agent/recording/retain/pins.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
@@ -121,7 +122,12 @@ export interface Recordings {
   listPins(transactionId?: string, recordingId?: string): Pin[];
   listServices(): string[];
   nodes(): string[];
-  listLosses(fromNs: bigint | undefined, toNs: bigint | undefined, nodes?: readonly string[]): NodeLoss[];
+  listLosses(
+    fromNs: bigint | undefined,
+    toNs: bigint | undefined,
+    nodes?: readonly string[],
+    parts?: LossParts,
+  ): NodeLoss[];
   countEvents(spans: readonly SpanOfNode[]): (number | undefined)[];
   readUnended(nodes?: readonly string[]): UnendedEvents;
   findTransactionsById(ids: readonly string[]): Map<string, TransactionSummary>;

@@ -4,7 +4,14 @@ import { type RowOf, readTypedRows, requireSingleRow, type Shape } from '../../.
 import { and, list, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
 import { parseServerVersion } from '../../../agent/clickhouse/tables/server_version.ts';
 import { UNKNOWN_UNLISTED } from '../../../agent/recording/format/in_progress.ts';
-import { type ClockStep, parseDetail, parseReason } from '../../../agent/recording/format/losses.ts';
+import {
+  type ClockStep,
+  type LossParts,
+  listScopes,
+  parseReason,
+  parseScope,
+  parseSums,
+} from '../../../agent/recording/format/losses.ts';
 import { parseUnended } from '../../../agent/recording/read/unended_text.ts';
 import { max, U64_MAX } from '../../base/bigints.ts';
 import {
@@ -46,15 +53,17 @@ export async function readFleetLosses(
   fromNs: bigint | undefined,
   toNs: bigint | undefined,
   nodes: readonly string[] | undefined,
+  parts?: LossParts,
 ): Promise<NodeLoss[]> {
   if (nodes?.length === 0) return [];
   const conditions = [
     ...(fromNs !== undefined ? [sql`to_ns >= ${clampTime(fromNs)}`] : []),
     ...(toNs !== undefined ? [sql`from_ns < ${clampTime(toNs)}`] : []),
     ...buildNodeConditions(nodes),
+    ...(parts === 'all' ? [] : [sql`scope IN (${list(listScopes(parts).map(text))})`]),
   ];
   // A loss may have several rows, because its count may grow.
-  const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose, any(detail) AS more
+  const statement = sql`SELECT min(from_ns) AS began_ns, max(to_ns) AS ended_ns, max(count) AS lost, any(cause) AS why, any(node) AS whose, any(scope) AS part, any(sums) AS more
 FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recording, loss_id ORDER BY recording, loss_id`;
   const shape = {
     began_ns: 'number',
@@ -62,6 +71,7 @@ FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recordin
     lost: 'number',
     why: 'text',
     whose: 'text',
+    part: 'text',
     more: 'text',
   } as const;
   const rows = await readRows(fleet, statement, shape);
@@ -70,7 +80,8 @@ FROM ${chooseTableSql(fleet, 'loss')} WHERE ${and(conditions)} GROUP BY recordin
     toNs: row.ended_ns,
     lost: Number(row.lost),
     ...parseReason(row.why),
-    ...parseDetail(row.more),
+    ...parseScope(row.part),
+    ...parseSums(row.more),
     node: row.whose,
   }));
 }

@@ -103,7 +103,8 @@ export function createFleetStore(
     listPins: (transactionId) => withFleetErrors(() => readFleetPins(reading, transactionId)),
     listServices: () => withFleetErrors(() => readFleetServices(reading)),
     listNodes: () => withFleetErrors(shards.listNodes),
-    listLosses: (fromNs, toNs, nodes) => withFleetErrors(() => readFleetLosses(reading, fromNs, toNs, nodes)),
+    listLosses: (fromNs, toNs, nodes, parts) =>
+      withFleetErrors(() => readFleetLosses(reading, fromNs, toNs, nodes, parts)),
     countEvents: (spans) => withFleetErrors(() => countFleetEvents(reading, spans)),
     readUnended: (nodes) => withFleetErrors(() => readFleetUnended(reading, nodes)),
     listSpans: (nodes) =>

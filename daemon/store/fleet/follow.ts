@@ -7,7 +7,7 @@
 import { crc32 } from 'node:zlib';
 import { type RowOf, requireSingleRow } from '../../../agent/clickhouse/connection/rows.ts';
 import { and, list, or, type Sql, sql, text } from '../../../agent/clickhouse/statements/sql.ts';
-import { parseDetail, parseReason } from '../../../agent/recording/format/losses.ts';
+import { listScopes, parseReason, parseScope, parseSums } from '../../../agent/recording/format/losses.ts';
 import { min, U64_MAX } from '../../base/bigints.ts';
 import { formatEventId, parseEventId } from '../../base/event_id.ts';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
@@ -335,9 +335,9 @@ GROUP BY recording, first_number HAVING min(arrived) >= ${bound} ORDER BY min(ar
  */
 function buildLossesSql(fleet: Fleet, bound: Sql, filter: EventFilter): Sql {
   const table = chooseTableSql(fleet, 'loss');
-  return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, any(detail) AS more, min(from_ns) AS first, max(to_ns) AS last,
+  return sql`SELECT recording, loss_id, any(node) AS at, any(cause) AS why, any(scope) AS part, any(sums) AS more, min(from_ns) AS first, max(to_ns) AS last,
   max(count) AS lost, max(if(arrived < ${bound}, count, 0)) AS before, toUInt64(min(arrived) < ${bound}) AS is_known
-FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, loss_id`, table, bound)} AND ${buildNodesSql(filter)}
+FROM ${table} WHERE ${buildArrivedSql(fleet, sql`recording, loss_id`, table, bound)} AND ${buildNodesSql(filter)} AND ${buildScopeSql(filter)}
 GROUP BY recording, loss_id HAVING lost > before OR is_known = 0 ORDER BY min(arrived), recording, loss_id`;
 }
 
@@ -345,6 +345,12 @@ GROUP BY recording, loss_id HAVING lost > before OR is_known = 0 ORDER BY min(ar
 function buildArrivedSql(fleet: Fleet, key: Sql, table: Sql, bound: Sql): Sql {
   const keys = sql`(SELECT ${key} FROM ${table} WHERE arrived >= ${bound})`;
   return fleet.isCluster ? sql`(${key}) GLOBAL IN ${keys}` : sql`(${key}) IN ${keys}`;
+}
+
+/** Builds the condition on losses: a tail of a transaction has that transaction's parts of divided losses. */
+function buildScopeSql({ transactionId }: EventFilter): Sql {
+  const scopes = listScopes(transactionId === undefined ? undefined : { transactionId });
+  return sql`scope IN (${list(scopes.map(text))})`;
 }
 
 /** Builds the condition on nodes. A tail has no events or losses of excluded nodes. */
@@ -386,6 +392,7 @@ const LOSS = {
   loss_id: 'number',
   at: 'text',
   why: 'text',
+  part: 'text',
   more: 'text',
   first: 'number',
   last: 'number',
@@ -399,7 +406,8 @@ function toArrivedLoss(row: RowOf<typeof LOSS>): ArrivedLoss {
     toNs: row.last,
     lost: Number(row.lost),
     ...parseReason(row.why),
-    ...parseDetail(row.more),
+    ...parseScope(row.part),
+    ...parseSums(row.more),
     node: row.at,
   };
 }

@@ -54,7 +54,10 @@ const ownerOf = (one: ShedSum) => {
   owners.count('sys_write', one.count, 50);
   const [found, ...more] = owners.take([one], 1000);
   expect(more).toEqual([]);
-  return found && [found.service, found.transactionId];
+  if (!found) return undefined;
+  const [part] = found.parts ?? [];
+  if (part) expect(part[1]).toEqual({ ...part[1], count: found.count, sums: found.sums });
+  return [found.service, found.parts ? (part?.[0] ?? null) : undefined];
 };
 
 test.each<[string, ShedSum, unknown]>([
@@ -77,14 +80,16 @@ test.each<[string, ShedSum, unknown]>([
   expect(ownerOf(one)).toEqual(owner);
 });
 
-test('sums of one owner are added up', () => {
+test('sums of one service, and of one transaction, are added up', () => {
   const owners = newOwners();
-  owners.count('sys_write', 4, 50);
+  owners.count('sys_write', 6, 50);
   const more = { bytes: 1n, durationNs: 9n, longestNs: 9n, firstNs: 90, lastNs: 150 };
-  expect(owners.take([sum(1, 10), sum(1, 10, { contextFlags: 64, ...more })], 1000)).toEqual([
+  const order = { eventType: 'sys_write', count: 4, fromNs: 90, toNs: 205 };
+  expect(owners.take([sum(1, 10), sum(1, 10, { contextFlags: 64, ...more }), sum(1, 0)], 1000)).toEqual([
     {
-      ...{ service: 'shop', transactionId: 'order', eventType: 'sys_write', count: 4, fromNs: 90, toNs: 205 },
-      sums: { bytes: 21n, durationNs: 17n, longestNs: 9n },
+      ...{ service: 'shop', eventType: 'sys_write', count: 6, fromNs: 90, toNs: 205 },
+      sums: { bytes: 41n, durationNs: 25n, longestNs: 9n },
+      parts: new Map([['order', { ...order, sums: { bytes: 21n, durationNs: 17n, longestNs: 9n } }]]),
     },
   ]);
 });

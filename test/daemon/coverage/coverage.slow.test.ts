@@ -236,7 +236,9 @@ describe('a transaction that may have continued, or begun earlier, without being
     const fromNs = START + S + after;
     const loss = { cause: 'ring_full', eventType: null, fromNs, toNs: fromNs + S, count: 7 } as const;
     const later = { ...loss, fromNs: fromNs + 5n * S, toNs: fromNs + 6n * S };
-    const folder = recorded([row], (writer) => [loss, later].forEach(writer.recordLoss));
+    const folder = recorded([row], (writer) => {
+      for (const one of [loss, later]) writer.recordLoss(one);
+    });
     setMeta(recordingPath(folder), { alive_ns: START + 30n * S });
     const daemon = await servedHere(folder);
     daemon.setNow(START + 50n * S);
@@ -250,7 +252,9 @@ describe('a transaction that may have continued, or begun earlier, without being
       ({ cause: 'ring_full', eventType: null, fromNs: START + from, toNs: START + to, count }) as const;
     const losses = [lose(0n, S, 1), lose(5n * S, 6n * S, 2), lose(6n * S + S / 2n, 7n * S, 4)];
     const rows = [{ at: START }, { ...row, at: START + 7n * S + S / 2n }];
-    const folder = recorded(rows, (writer) => losses.forEach(writer.recordLoss));
+    const folder = recorded(rows, (writer) => {
+      for (const one of losses) writer.recordLoss(one);
+    });
     setMeta(recordingPath(folder), { alive_ns: START + 30n * S });
     const daemon = await servedHere(folder);
     daemon.setNow(START + 50n * S);

@@ -1,11 +1,13 @@
 /** Tests which answers a loss makes incomplete whose owner is known, against a plain look at every loss. */
 import fc from 'fast-check';
 import {
-  DETAIL_MAX,
-  encodeDetail,
+  canBePart,
   encodeReason,
-  parseDetail,
+  encodeScope,
+  encodeSums,
   parseReason,
+  parseScope,
+  parseSums,
 } from '../../../agent/recording/format/losses.ts';
 import { times } from '../../repeats.ts';
 import { kreplay } from '../command_line.ts';
@@ -58,10 +60,10 @@ async function check(lost: Lost[], services?: string[], excluded?: string[], tra
   );
   for (const { service, of, at, count } of lost) {
     const fromNs = START + BigInt(at) * SECOND;
-    const transactionId = of == null ? of : `tx-${of}`;
     const sums = of === undefined ? undefined : { bytes: BigInt(count), durationNs: 2n, longestNs: 1n };
-    const loss = { cause: 'shed', service, transactionId, eventType: null, count, sums } as const;
-    writer.recordLoss({ ...loss, fromNs, toNs: fromNs + 1n });
+    const loss = { cause: 'shed', service, eventType: null, count, sums, fromNs, toNs: fromNs + 1n } as const;
+    const parts = of == null ? [] : [{ ...loss, transactionId: `tx-${of}` }];
+    writer.recordLoss(loss, of === undefined ? undefined : parts);
   }
   writer.close();
   const served = await serve(folder);
@@ -89,7 +91,7 @@ async function check(lost: Lost[], services?: string[], excluded?: string[], tra
     expect(coverage.lost).toBe(sum(touching));
     expect(told(coverage.others)).toBe(sum(lost) - sum(touching));
     expect(coverage.complete).toBe(touching.length === 0);
-    const summed = [...coverage.gaps, ...(coverage.others ?? [])].filter((gap) => gap.transaction_id !== undefined);
+    const summed = [...coverage.gaps, ...(coverage.others ?? [])].filter((gap) => gap.bytes !== undefined);
     const bytes = summed.reduce((all, gap) => all + gap.bytes, 0);
     expect(bytes).toBe(sum(lost.filter(({ of }) => of !== undefined)));
   } else {
@@ -101,7 +103,7 @@ async function check(lost: Lost[], services?: string[], excluded?: string[], tra
   }
   for (const gap of [...coverage.gaps, ...(coverage.others ?? [])]) {
     if (gap.service !== undefined) expect(SERVICES).toContain(gap.service);
-    expect('bytes' in gap).toBe('transaction_id' in gap);
+    if ('transaction_id' in gap) expect([gap.transaction_id, 'bytes' in gap]).toEqual([`tx-${transaction}`, true]);
   }
 }
 
@@ -123,8 +125,11 @@ test('an answer has the bytes and times of calls that were left out, if they bel
   );
   const lost = { cause: 'shed', service: 'shop', eventType: 'sys_write', fromNs: START, toNs: START + 9n } as const;
   const sums = { bytes: 8192n, durationNs: 1_047_120n, longestNs: 962n };
-  writer.recordLoss({ ...lost, transactionId: 'tx-0', count: 1999, sums });
-  writer.recordLoss({ ...lost, transactionId: 'tx-2', count: 3, sums: { ...sums, bytes: 3n } });
+  const parts = [
+    { ...lost, transactionId: 'tx-0', count: 1999, sums },
+    { ...lost, transactionId: 'tx-2', count: 3, sums: { ...sums, bytes: 3n } },
+  ];
+  writer.recordLoss({ ...lost, count: 2005, sums: { ...sums, bytes: 9000n } }, parts);
   writer.close();
   const served = await serve(folder);
   const own = await kreplay('events', '--transaction', 'tx-0', '--url', served.url, '--output', 'ndjson');
@@ -139,30 +144,20 @@ test('an answer has the bytes and times of calls that were left out, if they bel
   expect(json.detail).toContain('but 3 calls are missing: see coverage.losses of its events');
 });
 
-test('a detail is read as it was stored, and a malformed one is refused', () => {
+test('a scope and sums are read as they were stored, and malformed ones are refused', () => {
   const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
-  const detail = fc.record(
-    {
-      transactionId: fc.oneof(fc.constant(null), fc.string({ minLength: 1, maxLength: 200, unit: 'binary' })),
-      sums: fc.record({ bytes: u64, durationNs: u64, longestNs: u64 }),
-    },
-    { requiredKeys: [] },
+  const id = fc.string({ minLength: 1, maxLength: 200, unit: 'binary' });
+  const scope = fc.oneof(
+    fc.constantFrom({}, { isDivided: true }),
+    id.map((transactionId) => ({ transactionId })),
   );
-  fc.assert(fc.property(detail, (some) => expect(parseDetail(encodeDetail(some))).toEqual(some)));
-  const id = 'x'.repeat(DETAIL_MAX);
-  expect(encodeDetail({ transactionId: id })).toBeNull();
-  expect(parseDetail('')).toEqual({});
-  const refused = [
-    '{',
-    '[]',
-    '1',
-    'null',
-    '{"transaction_id":1}',
-    '{"transaction_id":""}',
-    '{"bytes":1}',
-    '{"more":1}',
-  ];
-  const sums = (bytes: string) => `{"bytes":${bytes},"duration_ns":1,"longest_ns":1}`;
-  for (const text of [...refused, ...['-1', '1.5', '"1"', 'null', '1e400'].map(sums), `{"transaction_id":"${id}"}`, 7])
-    expect(parseDetail(text)).toBeUndefined();
+  fc.assert(fc.property(scope, (some) => expect(parseScope(encodeScope(some))).toEqual(some)));
+  const sums = fc.option(fc.record({ bytes: u64, durationNs: u64, longestNs: u64 }), { nil: undefined });
+  fc.assert(fc.property(sums, (some) => expect(parseSums(encodeSums(some))?.sums).toEqual(some)));
+  expect([canBePart('order-1'), canBePart('x'.repeat(1024))]).toEqual([true, false]);
+  for (const text of [null, 7, 'of', 'of ', 'Divided', 'other', `of ${'x'.repeat(1024)}`])
+    expect(parseScope(text)).toBeUndefined();
+  const withBytes = (bytes: string) => `{"bytes":${bytes},"duration_ns":1,"longest_ns":1}`;
+  const refused = ['{', '[]', '1', 'null', '{"bytes":1}', ...['-1', '1.5', '"1"', 'null', '1e400'].map(withBytes)];
+  for (const text of [...refused, null, 7, withBytes('1'.repeat(1024))]) expect(parseSums(text)).toBeUndefined();
 });

@@ -178,34 +178,6 @@ test('losses during the tail are reported', async () => {
   expect((await back.until(1))[0]!.text).toBe(event!.text);
 });
 
-test('losses of many transactions are one frame, and a tail of a transaction has only its own', async () => {
-  const all = await tail(daemon);
-  const own = await tail(daemon, '?transaction_id=order-7');
-  const sums = { bytes: 1n, durationNs: 1n, longestNs: 1n };
-  const lose = (transactionId: string | null, at: number) =>
-    writer.recordLoss({
-      ...{ cause: 'shed', service: 'shop', transactionId, eventType: 'sys_write', count: 2, sums },
-      ...{ fromNs: START + BigInt(at), toNs: START + BigInt(at + 1) },
-    });
-  for (let at = 0; at < 100; at++) lose(`order-${at}`, at);
-  lose(null, 200);
-  write({ at: START + 5n, transaction: 'order-7' });
-  due(10n);
-  const told = (count: number, from: number, to: number) =>
-    stringify({
-      ...{ lost: count, cause: 'shed', ...addTimeTexts({ from: START + BigInt(from), to: START + BigInt(to) }) },
-      ...{ service: 'shop', node: 'test-node' },
-    });
-  expect((await all.until(2)).map(({ event, text }) => (event === 'lost' ? text : event))).toEqual([
-    told(202, 0, 201),
-    'event',
-  ]);
-  expect((await own.until(2)).map(({ event, text }) => (event === 'lost' ? text : event))).toEqual([
-    told(2, 7, 8),
-    'event',
-  ]);
-});
-
 test('all recordings are followed, including new ones', async () => {
   const both = await tail(daemon);
   write({ at: START + 1n });

@@ -1,7 +1,7 @@
 /** Tests the losses that wait for a commit: none is lost when commits fail, and their number is bounded. */
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { buildOwnerKey, type Loss } from '../../../../agent/recording/format/losses.ts';
+import type { Loss } from '../../../../agent/recording/format/losses.ts';
 import { openCommitter } from '../../../../agent/recording/write/committer.ts';
 import { createGatherer } from '../../../../agent/recording/write/event_buffer.ts';
 import { createBlock } from '../../../../bpf/schema/block.ts';
@@ -27,12 +27,10 @@ afterAll(() => {
   folder.remove();
 });
 
-const owner = fc.record({
-  service: fc.constantFrom(undefined, 'shop', 'bank'),
-  transactionId: fc.constantFrom(undefined, null, 'a', 'b'),
-});
 const loss = fc.record({
-  owner,
+  service: fc.constantFrom(undefined, 'shop', 'bank'),
+  /** Counts of the parts; undefined: the loss is not divided. */
+  parts: fc.option(fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.integer({ min: 1, max: 9 })), { nil: undefined }),
   eventType: fc.constantFrom('sys_write' as const, 'sys_sync' as const, null),
   cause: fc.constantFrom('shed' as const, 'ring_full' as const, 'store_failed' as const),
   count: fc.integer({ min: 0, max: 9 }),
@@ -41,7 +39,8 @@ const loss = fc.record({
 });
 const steps = fc.array(fc.oneof(loss, fc.constantFrom('commits', 'fails', 'begins')), { maxLength: 60 });
 
-const keyOf = ({ cause, eventType, sums, ...one }: Loss) => `${cause} ${eventType} ${!sums} ${buildOwnerKey(one)}`;
+const keyOf = ({ cause, eventType, sums, service, transactionId, isDivided }: Loss) =>
+  JSON.stringify([cause, eventType, !sums, service, transactionId, isDivided]);
 
 /** Adds up the losses of each cause, event type and owner. */
 function addUp(losses: readonly Loss[]): Map<string, unknown[]> {
@@ -81,11 +80,14 @@ test('each loss is committed once, with its owner, whatever fails meanwhile', ()
         if (step === 'begins') taken ??= gatherer.take();
         else if (typeof step === 'string') end(step === 'commits');
         else {
-          const { owner: whose, eventType, cause, count, from, isSummed } = step;
+          const { service, parts, eventType, cause, count, from, isSummed } = step;
           const sums = isSummed ? { bytes: BigInt(from), durationNs: 2n, longestNs: BigInt(count) } : undefined;
-          const one = { ...whose, eventType, cause, count, sums, fromNs: BigInt(from), toNs: BigInt(from + 1) };
-          gatherer.addLoss(one);
-          if (count > 0) made.push({ ...one });
+          const one = { service, eventType, cause, count, sums, fromNs: BigInt(from), toNs: BigInt(from + 1) };
+          const ofParts = Object.entries(parts ?? {}).map(([transactionId, countOfPart]) => {
+            return { ...one, transactionId, count: countOfPart };
+          });
+          gatherer.addLoss(one, parts && ofParts);
+          if (count > 0) made.push({ ...one, ...(parts && { isDivided: true }) }, ...ofParts);
         }
       }
       end(true);
@@ -95,13 +97,14 @@ test('each loss is committed once, with its owner, whatever fails meanwhile', ()
   );
 });
 
-test('while no commit succeeds, losses of ever more transactions become losses of their services', () => {
+test('while no commit succeeds, the parts of ever more transactions have no room, and no loss is without a count', () => {
   const gatherer = newGatherer();
   const COUNT = 20_000;
   for (let i = 0; i < COUNT; i++) {
     const sums = { bytes: 3n, durationNs: BigInt(i), longestNs: BigInt(i) };
-    const of = { service: i % 2 ? 'shop' : 'bank', transactionId: `order-${i}` };
-    gatherer.addLoss({ ...of, cause: 'shed', eventType: 'sys_write', count: 2, sums, fromNs: 1n, toNs: 2n });
+    const service = i % 2 ? 'shop' : 'bank';
+    const one = { service, cause: 'shed', eventType: 'sys_write', count: 2, sums, fromNs: 1n, toNs: 2n } as const;
+    gatherer.addLoss(one, [{ ...one, transactionId: `order-${i}` }]);
     if (i % 100 === 0) {
       gatherer.take();
       gatherer.noteFailure();
@@ -109,10 +112,14 @@ test('while no commit succeeds, losses of ever more transactions become losses o
   }
   const { losses } = gatherer.take()!;
   gatherer.noteCommit();
-  expect(losses.length).toBeLessThan(5000);
-  expect(losses.reduce((sum, { count }) => sum + count, 0)).toBe(2 * COUNT);
-  expect(losses.reduce((sum, { sums }) => sum + sums!.bytes, 0n)).toBe(3n * BigInt(COUNT));
-  const rest = losses.filter(({ transactionId }) => transactionId === undefined);
-  expect(rest.map(({ service }) => service).sort()).toEqual(['bank', 'shop']);
-  expect(rest.some(({ sums }) => sums!.longestNs === BigInt(COUNT - 1))).toBe(true);
+  expect(losses.length).toBeLessThan(10_000);
+  const whole = losses.filter(({ transactionId }) => transactionId === undefined);
+  expect(whole.map(({ service, isDivided }) => `${service} ${isDivided}`).sort()).toEqual(
+    ['bank true', 'bank undefined', 'shop true', 'shop undefined'].sort(),
+  );
+  const add = (some: readonly Loss[]) => some.reduce((sum, { count, sums }) => sum + count + Number(sums!.bytes), 0);
+  expect(add(whole)).toBe(5 * COUNT);
+  // A divided loss has the parts of all its transactions.
+  const divided = whole.filter(({ isDivided }) => isDivided);
+  expect(add(losses.filter(({ transactionId }) => transactionId !== undefined))).toBe(add(divided));
 });

@@ -50,8 +50,9 @@ function withLosses(rows: readonly Row[]): string {
   const sums = { bytes: 7n, durationNs: 8n, longestNs: 5n };
   return recorded(rows, (writer) => {
     writer.recordLoss({ ...lost, cause: 'ring_full' });
-    writer.recordLoss({ ...lost, cause: 'shed', service: 'ledger', transactionId: 'order-secret', sums });
-    writer.recordLoss({ ...lost, cause: 'shed', service: 'acme', transactionId: null, sums });
+    const shed = { ...lost, cause: 'shed', service: 'ledger', sums } as const;
+    writer.recordLoss(shed, [{ ...shed, transactionId: 'order-secret' }]);
+    writer.recordLoss({ ...shed, service: 'acme' });
   });
 }
 

@@ -23,8 +23,8 @@ beforeAll(() => {
     writer.recordLoss({ cause: 'ring_full', eventType: null, count: 3, fromNs: START, toNs: START + 9n });
     const shed = { cause: 'shed', service: 'shop', eventType: 'sys_write', count: 5 } as const;
     const sums = { bytes: 7n, durationNs: 8n, longestNs: 6n };
-    for (const transactionId of ['order', null])
-      writer.recordLoss({ ...shed, transactionId, sums, fromNs: START, toNs: START + 9n });
+    const lost = { ...shed, sums, fromNs: START, toNs: START + 9n };
+    writer.recordLoss(lost, [{ ...lost, transactionId: 'order', count: 4 }]);
     writer.recordClock({ bootNs: 5n, offsetNs: START - 5n, kind: 'start', suspendedNs: 0n });
   });
 });
@@ -91,8 +91,8 @@ test('transactions, losses and clock steps are tables too', () => {
   const unknown = [null, null, null, null, null];
   expect(ask('SELECT * FROM losses')).toEqual([
     [START, START + 9n, 'ring_full', null, 3n, ...unknown],
-    [START, START + 9n, 'shed', 'sys_write', 5n, 'shop', 'order', 7n, 8n, 6n],
-    [START, START + 9n, 'shed', 'sys_write', 5n, 'shop', '', 7n, 8n, 6n],
+    [START, START + 9n, 'shed', 'sys_write', 5n, 'shop', null, 7n, 8n, 6n],
+    [START, START + 9n, 'shed', 'sys_write', 4n, 'shop', 'order', 7n, 8n, 6n],
   ]);
   expect(ask('SELECT * FROM clock')).toEqual([[5n, START - 5n, 'start', 0n]]);
   expect(

@@ -112,27 +112,14 @@ function row(i: number): Row {
 const LOSSES = [
   { cause: 'ring_full', eventType: 'sys_write', count: 7, fromNs: START, toNs: START + 9n },
   { cause: 'damaged', eventType: null, count: 0, fromNs: START - 5n * SECOND, toNs: START + 60n * SECOND },
-  {
-    cause: 'shed',
-    service: 'shop',
-    transactionId: 'left-out',
-    eventType: 'sys_write',
-    count: 9,
-    fromNs: START + 9n,
-    toNs: START + 2n * SECOND,
-    sums: { bytes: 2n ** 63n + 1n, durationNs: 12n, longestNs: 7n },
-  },
-  {
-    cause: 'shed',
-    service: 'shop',
-    transactionId: null,
-    eventType: 'sys_sync',
-    count: 1,
-    fromNs: START + 9n,
-    toNs: START + SECOND,
-    sums: { bytes: 0n, durationNs: 3n, longestNs: 3n },
-  },
 ] as const;
+
+/** A loss with a part for each of two transactions. */
+const DIVIDED = {
+  ...({ cause: 'shed', service: 'shop', eventType: 'sys_write', count: 9 } as const),
+  ...{ fromNs: START + 9n, toNs: START + 2n * SECOND, sums: { bytes: 2n ** 63n + 1n, durationNs: 12n, longestNs: 7n } },
+} as const;
+const PARTS = ['left-out', 'of'].map((transactionId, i) => ({ ...DIVIDED, transactionId, count: i + 1 }));
 
 export function corpusRows(count: number): Row[] {
   return Array.from({ length: count }, (_, i) => row(i));
@@ -149,6 +136,7 @@ export function recordedCorpus(count = 2400): string[] {
       const writer = newWriter(folder, node, START - 30_000n * SECOND);
       appendRows(writer, own.slice(from, from + SEGMENT_ROWS), 50);
       if (from === 0) for (const loss of LOSSES) writer.recordLoss({ ...loss, count: loss.count + i });
+      if (from === 0) writer.recordLoss(DIVIDED, PARTS);
       if (from + SEGMENT_ROWS >= own.length)
         setInProgress(writer, own.slice(0, 150).sort(byStart), { count: i, labelled: 0, sinceNs: START });
       writer.close();

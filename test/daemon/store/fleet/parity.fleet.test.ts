@@ -67,12 +67,14 @@ describe('both stores', () => {
   test('have the same names, losses and events by id', async () => {
     await expectSame((store) => store.listServices());
     await expectSame((store) => store.listNodes());
-    await expectSame(async (store) =>
-      (await store.listLosses(undefined, undefined)).map((loss) => {
-        const { fromNs, toNs, lost, cause, node, service, transactionId, sums } = loss;
-        return [fromNs, toNs, lost, cause, node, service, transactionId, sums];
-      }),
-    );
+    for (const parts of [undefined, 'all', { transactionId: 'left-out' }, { transactionId: 'none' }] as const) {
+      await expectSame(async (store) =>
+        (await store.listLosses(undefined, undefined, undefined, parts)).map((loss) => {
+          const { fromNs, toNs, lost, cause, node, service, transactionId, isDivided, sums } = loss;
+          return [fromNs, toNs, lost, cause, node, service, transactionId, isDivided, sums];
+        }),
+      );
+    }
     await expectSame((store) => store.readUnended());
     await expectSame((store) => store.readUnended([NODES[0]!]));
     const [{ events }] = (await answers((store) =>
