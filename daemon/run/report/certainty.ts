@@ -3,13 +3,15 @@
  * event for a call before it sees the later calls. The complete sequences show more: how many calls are missing or new,
  * and where the sizes match.
  */
+import { findFirstPlace } from '../../base/binary_search.ts';
 import type { RunnerStatus } from '../control_lines.ts';
+import { SIZE_UNKNOWN } from '../format/plan_file.ts';
 import type { DelayPlan } from '../plan/compile.ts';
 import { findLikelyAlignment, NO_SIZE, type Sequences } from './likely_alignment.ts';
 import { isMatched } from './match_kinds.ts';
 import { buildNamePattern } from './names.ts';
 import type { CallReport } from './read_report.ts';
-import { type CallSequence, collectSequences, pairSequences } from './sequences.ts';
+import { type CallSequence, collectSequences, pairSequences, sortByReception } from './sequences.ts';
 
 /**
  * A file is compared with at most this many earlier files and this many later files. These files have the same name
@@ -35,6 +37,11 @@ export interface Certainty {
    * if the file's name was generated and may stand for several files.
    */
   byName: Float64Array;
+  /**
+   * Events whose call is known only by its number on its file, although its thread called on several files in another
+   * order than in the incident.
+   */
+  moved: ReadonlySet<number>;
 }
 
 export function computeEventCertainty({ byOrder, byName }: Certainty, event: number): number {
@@ -71,6 +78,78 @@ function doubtReordered({ planned, made, taken }: Sequences, likelihood: Float64
   for (const [call, size] of made.entries()) if (size === NO_SIZE) likelihood[call]! *= 1 - found / writes;
 }
 
+/** Maximum share of a thread's calls that may be out of the recorded order. Above it, the order is another one. */
+const MOVED_SHARE_MAX = 0.1;
+
+/** Finds the events for `moved` of Certainty. */
+function findMoved(plan: DelayPlan, calls: CallReport, sequences: readonly CallSequence[]): Set<number> {
+  const sequenceOf = new Map<number, CallSequence>();
+  for (const sequence of sequences) for (const event of sequence.events) sequenceOf.set(event, sequence);
+  const toldBySize = new Set(sequences.flatMap(({ events }) => selectToldBySize(plan, events)));
+  const threadOf = listThreads(plan);
+  const moved = new Set<number>();
+  for (const got of groupByThread(calls)) {
+    // A pool's threads take each other's calls, so their order says nothing.
+    const isOfOneThread = new Set(got.map((event) => threadOf[event])).size === 1;
+    const fileCount = new Set(got.map((event) => sequenceOf.get(event))).size;
+    if (!isOfOneThread || fileCount < 2 || computeMovedShare(plan, got) <= MOVED_SHARE_MAX) continue;
+    for (const event of got) if (!toldBySize.has(event)) moved.add(event);
+  }
+  return moved;
+}
+
+/** Returns the events of the matched calls of each thread of the run, in the order in which the calls were received. */
+function groupByThread(calls: CallReport): number[][] {
+  const threads = new Map<number, number[]>();
+  for (const at of sortByReception(calls)) {
+    if (!isMatched(calls.how[at]!)) continue;
+    const got = threads.get(calls.tid[at]!) ?? [];
+    threads.set(calls.tid[at]!, got);
+    got.push(calls.event[at]!);
+  }
+  return [...threads.values()];
+}
+
+/** Returns the recorded thread of each event. */
+function listThreads({ slots, eventCount }: DelayPlan): Int32Array {
+  const threads = new Int32Array(eventCount);
+  for (const [slot, first] of slots.firstEvent.entries())
+    threads.fill(slots.tid[slot]!, first, first + slots.eventCount[slot]!);
+  return threads;
+}
+
+/**
+ * Selects the events of a sequence whose size differs from that of the write before and behind it. A sync belongs to
+ * the write before it.
+ */
+function selectToldBySize({ events: { size } }: DelayPlan, sequence: readonly number[]): number[] {
+  const told = new Set<number>();
+  const writes = sequence.filter((event) => size[event] !== SIZE_UNKNOWN);
+  for (const [at, event] of writes.entries()) {
+    const near = [writes[at - 1], writes[at + 1]].filter((other) => other !== undefined);
+    if (near.length > 0 && near.every((other) => size[other] !== size[event])) told.add(event);
+  }
+  let write: number | undefined;
+  for (const event of sequence) {
+    if (size[event] !== SIZE_UNKNOWN) write = event;
+    else if (write !== undefined && told.has(write)) told.add(event);
+  }
+  return [...told];
+}
+
+/** Returns the share of the events that are out of the recorded order: not in the longest ascending subsequence. */
+function computeMovedShare({ events: { offset_ns } }: DelayPlan, got: readonly number[]): number {
+  const isBefore = (one: number, other: number) =>
+    offset_ns[one]! < offset_ns[other]! || (offset_ns[one] === offset_ns[other] && one < other);
+  /** The last event of the best ascending subsequence of each length. */
+  const last: number[] = [];
+  for (const event of got) {
+    const at = findFirstPlace(0, last.length, (length) => !isBefore(last[length]!, event));
+    last[at] = event;
+  }
+  return 1 - last.length / got.length;
+}
+
 export function computeCertainty(
   plan: DelayPlan,
   calls: CallReport,
@@ -98,7 +177,7 @@ export function computeCertainty(
     for (const [number, one] of alike.entries())
       for (const other of alike.slice(number + 1, number + 1 + ALIKE_MAX))
         if (mayBeExchanged(one, other)) compareNames(one, other);
-  return { byOrder, byName };
+  return { byOrder, byName, moved: findMoved(plan, calls, sequences) };
 
   /**
    * Returns whether the roles of threads allow that two files were exchanged. This is so if a role is common to both

@@ -55,9 +55,9 @@ export interface Figures {
   /**
    * The parts of the delivered time that the wrong calls may have got, by cause. `by_thread_ns`: several threads call
    * on one file at the same time. `by_order_ns`: the sizes of calls do not show which calls are missing or new.
-   * `by_name_ns`: file names were generated.
+   * `by_name_ns`: file names were generated. `by_files_ns`: a thread called on several files in another order.
    */
-  uncertain: { by_thread_ns: number; by_order_ns: number; by_name_ns: number };
+  uncertain: { by_thread_ns: number; by_order_ns: number; by_name_ns: number; by_files_ns: number };
   /** The share of the planned time, or of the considered events, that the right calls got; null if there are none. */
   matched_by_duration: number | null;
   matched_by_count: number | null;
@@ -176,16 +176,22 @@ function sumServices({ slots, streams, events }: DelayPlan, { fate }: Deliveries
   return [...sums.values()].sort((one, other) => other.planned_ns - one.planned_ns);
 }
 
-function sumUncertain(plan: DelayPlan, deliveries: Deliveries, { byOrder, byName }: Certainty, thresholdNs: number) {
+function sumUncertain(
+  plan: DelayPlan,
+  deliveries: Deliveries,
+  { byOrder, byName, moved }: Certainty,
+  thresholdNs: number,
+) {
   const { target_ns } = plan.events;
-  let [by_order_ns, by_name_ns] = [0, 0];
+  let [by_order_ns, by_name_ns, by_files_ns] = [0, 0, 0];
   for (let event = 0; event < plan.eventCount; event++) {
     if (target_ns[event]! < thresholdNs || deliveries.fate[event] !== OUTCOME_NUMBERS.delivered) continue;
     by_order_ns += target_ns[event]! * (1 - byOrder[event]!);
     by_name_ns += target_ns[event]! * (1 - byName[event]!);
+    if (moved.has(event)) by_files_ns += target_ns[event]!;
   }
   const by_thread_ns = sumThreadUncertaintyNs(plan, deliveries, thresholdNs);
-  return { by_thread_ns, by_order_ns: Math.round(by_order_ns), by_name_ns: Math.round(by_name_ns) };
+  return { by_thread_ns, by_order_ns: Math.round(by_order_ns), by_name_ns: Math.round(by_name_ns), by_files_ns };
 }
 
 function countShortWrites({ events: { flags, error } }: DelayPlan, calls: CallReport): Figures['short_writes'] {

@@ -162,7 +162,7 @@ function findThreadKeys(calls: CallReport, eventKeys: readonly string[], units: 
 }
 
 /** Sorts the calls by the time at which the helper received them. The report has them in the order of the answers. */
-function sortByReception({ receivedNs, count }: CallReport): Uint32Array {
+export function sortByReception({ receivedNs, count }: CallReport): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, at) => at);
   return order.sort((one, other) => receivedNs[one]! - receivedNs[other]! || one - other);
 }

@@ -77,6 +77,7 @@ const PERHAPS_TO = {
   by_thread_ns: 'those of another thread',
   by_order_ns: 'other calls',
   by_name_ns: 'those on another file',
+  by_files_ns: 'other calls on their files',
 } as const;
 
 function formatFaithfulness(figures: Figures, mode: string): string {

@@ -100,6 +100,7 @@ function findNoiseReason({ late_at_most: { p99_ns }, slowest }: Figures): string
 const NOT_KNOWN = {
   by_thread_ns: 'several threads alike call on one file at once',
   by_order_ns: 'calls are missing or new, and their sizes do not tell which',
+  by_files_ns: 'a thread calls on several files in another order, and sizes do not tell its calls apart',
   by_name_ns: 'the names of several files were generated, and their calls do not tell them apart',
 } as const;
 

@@ -2,12 +2,26 @@
  * Makes incidents of a few calls in sequence, and runs a build that makes calls in sequence and reports the result of
  * each.
  */
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BlockRow, newFolder, type Row, START, type SyncRow, type WriteRow } from '../recorded.ts';
 import { bundleOf, MS, type RealRun, run } from './incident.ts';
 
 const PROGRAM = join(import.meta.dirname, 'calls.py');
+
+const inMemory: string[] = [];
+
+/** Returns a folder in memory: a disk that other programs use would make calls slow that no incident made slow. */
+export function newFolderInMemory(): string {
+  const folder = mkdtempSync('/dev/shm/kreplay-run-');
+  inMemory.push(folder);
+  return folder;
+}
+
+/** Tests call it in afterAll(). */
+export function removeFoldersInMemory(): void {
+  for (const folder of inMemory.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
 
 /** Duration that counts as `slow`. */
 export const SLOW = 300n * MS;

@@ -4,16 +4,25 @@
  * the incident was replayed.
  */
 import { join } from 'node:path';
-import { newFolder } from '../recorded.ts';
-import { inARow, type MadeCall, make, SLOW, synced, written } from './calls.ts';
+import {
+  inARow,
+  type MadeCall,
+  make,
+  newFolderInMemory,
+  removeFoldersInMemory,
+  SLOW,
+  synced,
+  written,
+} from './calls.ts';
 
 const COUNT = 40;
 const range = (count: number) => Array.from({ length: count }, (_, at) => at);
 const NEW = -1;
 
 let log = '';
+afterAll(removeFoldersInMemory);
 beforeEach(() => {
-  log = join(newFolder(), 'log');
+  log = join(newFolderInMemory(), 'log');
 });
 
 /** What a build makes, by the numbers of the incident's writes. */
@@ -68,4 +77,37 @@ test.each(all)('a build that %s, where sizes %s, and a %s waited', async (build,
   });
   if (isUnchanged) expect([waits, result.verdict]).toEqual([[[slow, what]], 'replayed']);
   else if (result.verdict === 'replayed') expect(waits).toEqual([[slow, what]]);
+});
+
+/** What a build makes on several files in turn, by the numbers of the incident's calls. */
+const TURNS: Readonly<Record<string, readonly number[]>> = {
+  'makes the same calls': range(COUNT),
+  'leaves out the last': range(COUNT - 1),
+  'makes them in reverse': range(COUNT).toReversed(),
+  'makes them in another order': range(COUNT).map((at) => (at * 7) % COUNT),
+  'begins in the middle': range(COUNT).map((at) => (at + 18) % COUNT),
+  'exchanges neighbours': range(COUNT).map((at) => at ^ 1),
+};
+const onFiles = Object.keys(TURNS).flatMap((build) => ['differ', 'are equal'].map((sizes) => [build, sizes] as const));
+
+test.each(onFiles)('a build that %s on four files in turn, where sizes %s', async (build, sizes) => {
+  const folder = newFolderInMemory();
+  const fileOf = (at: number) => join(folder, `log-of-${'abcd'[at % 4]}`);
+  const size = SIZES[sizes]!;
+  const slow = 18;
+  const incident = inARow(
+    range(COUNT).flatMap((at) => [
+      written(fileOf(at), { requested: BigInt(size(at)) }),
+      synced(fileOf(at), at === slow ? { duration: SLOW } : {}),
+    ]),
+  );
+  const made = TURNS[build]!;
+  const calls = made.flatMap((at): MadeCall[] => [
+    ['write', fileOf(at), '', size(at)],
+    ['fsync', fileOf(at)],
+  ]);
+  const { felt, result } = await make(incident, calls);
+  const waits = felt.flatMap((one, call) => (one === 'slow' ? [made[Math.floor(call / 2)]] : []));
+  if (made.every((at, turn) => at === turn)) expect([waits, result.verdict]).toEqual([[slow], 'replayed']);
+  else if (result.verdict === 'replayed') expect(waits).toEqual([slow]);
 });

@@ -17,11 +17,12 @@ const rows = (path: string) =>
     return { at: START + BigInt(at) * 50n * MS, duration, file: `${path}${at % 4}`, comm: 'w', requested: 64n, fd: 5 };
   });
 const incident = incidentOf(rows('/data/<a>&'));
-const perfect: Call[] = Array.from({ length: 40 }, (_, event) => ({
-  at: event * 10_000_000,
+/** The plan has the ten events of each file in a row. */
+const perfect: Call[] = Array.from({ length: 40 }, (_, at) => ({
+  at: at * 10_000_000,
   target: 1_000_000,
-  event,
-  stream: event % 4,
+  event: (at % 4) * 10 + Math.floor(at / 4),
+  stream: at % 4,
 }));
 
 /** An element as Python's parser, like most CIs' importers, sees it: [tag, attributes, text, children]. */
