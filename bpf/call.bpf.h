@@ -131,7 +131,7 @@ static __always_inline __u64 end_call(struct task_state *state, __u32 event_type
 	if (settings && duration_ns < settings->min_duration_ns)
 		return UNKNOWN_U64;
 	if (is_shed(event_type, duration_ns, now_ns)) {
-		/* The agent reads the counters first, so it never finds a call that is counted and not in a sum. */
+		/* In this order, because the agent reads the counters first: what it counts is in a sum already. */
 		sum_up_shed(state, event_type, *start_ns, duration_ns, result);
 		count_loss(event_type, LOSS_SHED);
 		return UNKNOWN_U64;

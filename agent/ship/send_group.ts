@@ -216,7 +216,7 @@ export async function sendSide(
   position: Pick<ShippingPosition, 'lossId' | 'clockId'>,
   lost: readonly ShippingLoss[],
 ): Promise<SentGroup['side']> {
-  const noted = reader.listLossesAfter(position.lossId);
+  const noted = reader.listLossesAfter(position.lossId, 'all');
   const steps = reader.listClockStepsAfter(position.clockId);
   const lossId = noted.at(-1)?.lossId ?? position.lossId;
   const clockId = steps.at(-1)?.clockId ?? position.clockId;

@@ -97,7 +97,7 @@ async function readOwnCoverage(
     ...(own.toNs !== undefined && { toNs: max(own.toNs, ownNs.toNs) }),
   };
   const around = await readCoverage(store, ownRead, wide);
-  const { fromNs, toNs } = narrowReach(around.gaps, ownNs);
+  const { fromNs, toNs } = narrowReach(around.gaps, widenByParts(around.gaps, ownNs));
   const isWide = wide.fromNs !== own.fromNs || wide.toNs !== own.toNs;
   const coverage = isWide ? await readCoverage(store, ownRead, own) : around;
   // Any call without a known owner may belong to the transaction.
@@ -125,6 +125,15 @@ function cutSpan(span: NodeSpan): NodeSpan {
 interface Reach {
   fromNs: bigint;
   toNs: bigint;
+}
+
+/** Widens the period by the transaction's parts of losses: its missing calls may be far from its recorded ones. */
+function widenByParts(gaps: readonly CoverageGap[], { fromNs, toNs }: Reach): Reach {
+  const parts = gaps.filter(({ transaction_id }) => transaction_id !== undefined);
+  return {
+    fromNs: parts.map(({ from }) => from - QUIET_NS).reduce(min, fromNs),
+    toNs: parts.map(({ to }) => to + QUIET_NS).reduce(max, toNs),
+  };
 }
 
 /** Returns the period in which a gap may hide a part of the transaction; it includes a quiet period at either end. */

@@ -60,10 +60,6 @@ export function listScopes(parts?: Exclude<LossParts, 'all'>): [string, string] 
   return parts ? ['', encodeScope(parts)] : [...WHOLE_SCOPES];
 }
 
-/** Whether these are the scopes of the loss. */
-export const isOfScopes = (loss: LossScope, parts?: Exclude<LossParts, 'all'>): boolean =>
-  listScopes(parts).includes(encodeScope(loss));
-
 /** Returns the stored form of the scope: ``, `divided` or `of order-1`. */
 export function encodeScope({ transactionId, isDivided }: LossScope): string {
   return transactionId !== undefined ? `of ${transactionId}` : isDivided ? 'divided' : '';

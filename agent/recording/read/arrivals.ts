@@ -5,7 +5,7 @@
 import type Database from 'better-sqlite3';
 import type { NumberedBlock } from '../../../bpf/schema/block.ts';
 import { COLUMNS } from '../../../bpf/schema/columns.ts';
-import { type Loss, parseReason, parseScope, parseSums } from '../format/losses.ts';
+import { type Loss, type LossParts, listScopes, parseReason, parseScope, parseSums } from '../format/losses.ts';
 import { computeRestartNumber, countGivenNumbers } from '../format/numbers.ts';
 import { toStored } from '../format/schema.ts';
 import { gather } from './assemble_block.ts';
@@ -54,8 +54,10 @@ WHERE first_number > before AND first_number <= :end`;
 const LOSSES_AFTER = `
 SELECT loss_id, from_ns, to_ns, cause, event_type, count, scope, sums
 FROM loss
-WHERE loss_id > ?
+WHERE loss_id > :after
 ORDER BY loss_id`;
+
+const SCOPED_LOSSES_AFTER = LOSSES_AFTER.replace('ORDER BY', "AND +scope IN ('', :scope)\nORDER BY");
 
 const LAST_REMOVED_NS = "SELECT to_ns FROM loss WHERE cause = 'retention'";
 
@@ -90,7 +92,8 @@ export interface ArrivalReader {
   countRemoved(from: number, end: number): { count: number; next: number; toNs: bigint };
   /** Counts the events with numbers in [from, end) that the recording has. */
   countStored(from: number, end: number): number;
-  listLossesAfter(lossId: number): NotedLoss[];
+  /** Returns the losses with larger ids, without parts unless `parts` selects some. */
+  listLossesAfter(lossId: number, parts: LossParts | undefined): NotedLoss[];
 }
 
 type LossRow = [bigint, bigint, bigint, Loss['cause'], Loss['eventType'], bigint, unknown, unknown];
@@ -106,7 +109,8 @@ export function openArrivals(
   const stored = database.prepare<[object], number>(STORED).pluck();
   const storedEnd = database.prepare<[number], number>(STORED_END).pluck();
   const removedEnd = database.prepare<[object], number | null>(REMOVED_END).pluck();
-  const losses = database.prepare<[number], LossRow>(LOSSES_AFTER).raw().safeIntegers();
+  const losses = database.prepare<[object], LossRow>(LOSSES_AFTER).raw().safeIntegers();
+  const scopedLosses = database.prepare<[object], LossRow>(SCOPED_LOSSES_AFTER).raw().safeIntegers();
   const lastRemovedNs = database.prepare<[], bigint>(LAST_REMOVED_NS).pluck().safeIntegers();
 
   function open(meta: SegmentMeta): Segment | undefined {
@@ -177,8 +181,9 @@ export function openArrivals(
       return { count, next, toNs: lastRemovedNs.get() ?? 0n };
     },
     countStored: (from, end) => (end > from ? stored.get({ from, end })! : 0),
-    listLossesAfter: (lossId) =>
-      losses.all(lossId).map(([id, fromNs, toNs, cause, eventType, count, scope, sums]) => ({
+    listLossesAfter(after, parts) {
+      const rows = parts === 'all' ? losses.all({ after }) : scopedLosses.all({ after, scope: listScopes(parts)[1] });
+      return rows.map(([id, fromNs, toNs, cause, eventType, count, scope, sums]) => ({
         lossId: Number(id),
         fromNs,
         toNs,
@@ -187,6 +192,7 @@ export function openArrivals(
         ...parseSums(sums),
         eventType,
         count: Number(count),
-      })),
+      }));
+    },
   };
 }

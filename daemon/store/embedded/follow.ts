@@ -3,7 +3,6 @@
  * events in the total order up to the horizon.
  */
 
-import { isOfScopes } from '../../../agent/recording/format/losses.ts';
 import { yieldToEventLoop } from '../../base/event_loop.ts';
 import { readEventKey } from '../blocks/event.ts';
 import { encodeJsonRows } from '../blocks/event_json.ts';
@@ -122,9 +121,9 @@ function addLosses(
   for (const { recordingId, node, end, lossId, isImport } of extents) {
     const place = draft.places.get(recordingId)!;
     if (isImport) continue;
-    const noted = lossId > place.lossId ? recordings.lossesAfter(recordingId, place.lossId) : [];
+    const noted = lossId > place.lossId ? recordings.lossesAfter(recordingId, place.lossId, parts) : [];
     place.lossId = lossId;
-    for (const loss of noted.filter((one) => isOfScopes(one, parts))) {
+    for (const loss of noted) {
       // Retention is reported below, because only the removal of events that this tail has not sent yet counts.
       if (loss.cause !== 'retention') addLoss(draft, { ...loss, node });
     }

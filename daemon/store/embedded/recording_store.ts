@@ -1,5 +1,7 @@
 /** Recordings on this machine: one, or several merged into one time line. */
+
 import { RecordingError } from '../../../agent/recording/format/errors.ts';
+import type { LossParts } from '../../../agent/recording/format/losses.ts';
 import type { ApiEvent } from '../../../bpf/schema/api.ts';
 import { U64_MAX } from '../../base/bigints.ts';
 import { parseEventId } from '../../base/event_id.ts';
@@ -131,7 +133,7 @@ export function openRecordingStore(
     lookForFiles: (filter) => readInSteps((open) => lookForFiles(selectRecordings(open, filter.nodes), filter)),
     arrivals: (request) => read((open) => readArrivals(open, request)),
     countRemoved: (recordingId, from, end) => read((open) => removedFrom(open, recordingId, from, end)),
-    lossesAfter: (recordingId, lossId) => read((open) => readLossesAfter(open, recordingId, lossId)),
+    lossesAfter: (recordingId, lossId, parts) => read((open) => readLossesAfter(open, recordingId, { lossId, parts })),
     listNewest: (recordingId, request) =>
       read(
         (open) =>
@@ -303,9 +305,13 @@ function removedFrom(open: Open, recordingId: string, from: number, end: number)
   return withFileErrors(recording.file, () => recording.reader.countRemoved(from, end));
 }
 
-function readLossesAfter(open: Open, recordingId: string, lossId: number): NumberedLoss[] {
+function readLossesAfter(
+  open: Open,
+  recordingId: string,
+  { lossId, parts }: { lossId: number; parts: LossParts | undefined },
+): NumberedLoss[] {
   const recording = find(open, recordingId);
   if (!recording) return [];
-  const losses = withFileErrors(recording.file, () => recording.reader.listLossesAfter(lossId));
+  const losses = withFileErrors(recording.file, () => recording.reader.listLossesAfter(lossId, parts));
   return losses.map(({ count, ...loss }) => ({ ...loss, lost: count }));
 }

@@ -99,7 +99,7 @@ export interface Recordings {
    * removed event, and the start time up to which retention has removed events.
    */
   countRemoved(recordingId: string, from: number, end: number): { count: number; next: number; toNs: bigint };
-  lossesAfter(recordingId: string, lossId: number): NumberedLoss[];
+  lossesAfter(recordingId: string, lossId: number, parts: LossParts | undefined): NumberedLoss[];
   /** Returns transactions of one recording in the order of their first appearance, the newest first. */
   listNewest(recordingId: string, request: RecordingTransactionsRequest): RecordingTransaction[];
   event(eventId: string): ApiEvent | undefined;

@@ -144,6 +144,24 @@ test('an answer has the bytes and times of calls that were left out, if they bel
   expect(json.detail).toContain('but 3 calls are missing: see coverage.losses of its events');
 });
 
+test('calls of a transaction that were left out long before or behind its recorded ones make its answer incomplete', async () => {
+  const folder = newFolder();
+  const writer = newWriter(folder);
+  appendRows(writer, [{ at: START + 20n * SECOND, service: 'shop', transaction: 'tx-0', duration: SECOND }]);
+  const lost = { cause: 'shed', service: 'shop', eventType: 'sys_write', count: 5 } as const;
+  for (const at of [2n, 30n, 40n]) {
+    const one = { ...lost, fromNs: START + at * SECOND, toNs: START + (at + 1n) * SECOND };
+    writer.recordLoss(one, at === 40n ? [] : [{ ...one, transactionId: 'tx-0', count: 2 }]);
+    writer.flush();
+  }
+  writer.close();
+  const served = await serve(folder);
+  const { coverage } = (await served.get('/api/transactions/tx-0?coverage=full')).json;
+  await served.close();
+  expect(coverage).toMatchObject({ complete: false, lost: 4 });
+  expect(coverage.gaps.map(({ lost: count }: { lost: number }) => count)).toEqual([2, 2]);
+});
+
 test('a scope and sums are read as they were stored, and malformed ones are refused', () => {
   const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
   const id = fc.string({ minLength: 1, maxLength: 200, unit: 'binary' });
