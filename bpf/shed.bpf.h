@@ -35,7 +35,7 @@ struct {
 	__type(value, struct shed_state);
 } shed_states SEC(".maps");
 
-/* What the calls of a sum have in common. */
+/* Key of a sum: the sum adds up calls with the same process, context and event type. */
 struct shed_owner {
 	__u64 process_id;
 	__u64 context_id;

@@ -56,7 +56,7 @@ const unendedSchema = z.object({
     .meta({ description: 'owner of the task that queued a block request' }),
 });
 
-/** What is known of missing events that are not recorded one by one, but summed up. */
+/** Bytes and durations of missing calls, which the agent recorded as sums. */
 const sumsOfMissing = {
   bytes: int64()
     .optional()

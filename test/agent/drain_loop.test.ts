@@ -74,7 +74,7 @@ test('a flood is drained before the loop looks at what is in progress, and answe
   // The last is the one of the end.
   expect(settled).toBe(3);
   expect(looks).toBe(3);
-  // What was left out is told before answers become complete.
+  // The loop records the left-out calls before it moves the time up to which answers are complete.
   expect(shed).toBe(3);
   expect(seconds).toBeGreaterThan(1);
 });

@@ -106,7 +106,7 @@ test.each(['before', 'after'] as const)('a delay just %s any reading of a clock'
       const [full, shed] = [losses.filter(({ cause }) => cause === 'ring_full'), losses.filter(isSummed)];
       const told = full.map((loss) => loss.fromNs <= startedNs + STARTING_NS && loss.toNs >= endedNs - ENDING_NS);
       expect({ held, told }).toEqual({ held, told: expect.arrayContaining([true]) });
-      // What was left out is told for its own time, in which one thread made all these calls.
+      // The period of a sum contains its calls, and one thread made them one after the other.
       expect(shed.length).toBeGreaterThan(0);
       for (const { fromNs, toNs, sums } of shed)
         expect([fromNs > startedNs, toNs < endedNs, sums.durationNs <= toNs - fromNs]).toEqual([true, true, true]);

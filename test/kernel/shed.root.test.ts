@@ -136,7 +136,7 @@ function readCalls(recorded: Recorded): { calls: Map<string, OwnerCalls>; unowne
     else if (transactionId !== undefined) add(service, transactionId, { count: lost, ...sums! });
     else divided.push({ service, count: lost, ...sums! });
   }
-  // What the parts of a service leave over are calls without a transaction.
+  // Calls of a service that are in no part have no transaction.
   for (const [service, all] of Map.groupBy(divided, (loss) => loss.service)) {
     const total = all.reduce(addCalls, NO_CALLS);
     for (const { lost, sums } of recorded

@@ -5,7 +5,7 @@ import { parseJson, stringify } from '../../../daemon/base/exact_json.ts';
 
 /** The maximum size of a stored cause, event type or kind, in bytes. */
 export const WORD_MAX = 64;
-/** The maximum size of a stored scope or detail, in characters. */
+/** The maximum size of a stored scope, and of stored sums, in characters. */
 const TEXT_MAX = 1024;
 
 /** Why events are missing, and which service they belong to. */
@@ -26,7 +26,7 @@ export interface LossScope {
   isDivided?: boolean | undefined;
 }
 
-/** What is known of missing events besides their count. */
+/** Bytes and durations of missing calls, which the kernel side summed up. */
 export interface LossSums {
   /** Number of bytes that they wrote. */
   bytes: bigint;

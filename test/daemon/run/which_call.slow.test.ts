@@ -79,7 +79,7 @@ test.each(all)('a build that %s, where sizes %s, and a %s waited', async (build,
   else if (result.verdict === 'replayed') expect(waits).toEqual([[slow, what]]);
 });
 
-/** What a build makes on several files in turn, by the numbers of the incident's calls. */
+/** Calls of each build on several files in turn. A number is the number of a call in the incident. */
 const TURNS: Readonly<Record<string, readonly number[]>> = {
   'makes the same calls': range(COUNT),
   'leaves out the last': range(COUNT - 1),
